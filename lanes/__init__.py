@@ -1,0 +1,45 @@
+"""Lanes: text streams and decisions from one small language-model engine inside the notebook's own kernel.
+
+Importing this package puts a fast BLAS in place (Linux CPUs only), which must happen before `mlx.core` is imported.
+The public names load their modules on first use, so `import lanes` stays quick.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from lanes import blas as _blas
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "LanesError": "errors",
+    "InvalidRequest": "errors",
+    "Busy": "errors",
+    "DeadlineExceeded": "errors",
+    "Cancelled": "errors",
+    "EngineClosed": "errors",
+    "EngineFailed": "errors",
+    "DeviceStalled": "errors",
+    "ModelError": "errors",
+    "load": "models",
+    "tiny": "models",
+    "Loaded": "models",
+    "examine": "doctor",
+}
+
+__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+_blas.preload()
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home module on first use and keep it."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'lanes' has no attribute {name!r}")
+    value = getattr(import_module(f"lanes.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
