@@ -1,0 +1,50 @@
+# Two commands set everything up on a machine with only Python (3.10 or newer) and make:
+#   make demo   a virtual environment, the project, the embedded model, and the main job
+#   make test   the same environment with the tools, lint, types, tests and notebooks
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/receipts/*.ipynb)
+
+.PHONY: demo test lab lint types unit notebooks clean
+
+demo: $(VENV)/.installed
+	$(BIN)/lanes demo
+
+lab: $(VENV)/.installed-lab
+	$(BIN)/jupyter lab notebooks/01_first_steps.ipynb
+
+test: lint types unit notebooks
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+unit: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+notebooks: $(VENV)/.installed-test
+ifneq ($(NOTEBOOKS),)
+	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
+endif
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { echo "No virtual environment: install Python's venv module (Debian: python3-venv)."; exit 1; }
+
+# A stamp for each set of extras, so that a second run starts at once.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-lab: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[lab]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[lab,serve,test]'
+	touch $@ $(VENV)/.installed $(VENV)/.installed-lab
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

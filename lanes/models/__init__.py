@@ -1,0 +1,1 @@
+"""Models: what `load` can turn into a model and a tokenizer ready to run."""
