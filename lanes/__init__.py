@@ -27,7 +27,7 @@ _HOME = {
     "examine": "doctor",
 }
 
-__all__ = ["__version__", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 _blas.preload()
 
