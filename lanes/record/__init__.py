@@ -3,6 +3,8 @@
 The engine's thread appends to `Rounds`; any thread reads it at any time.
 """
 
+from lanes.record.gaps import Summary
+from lanes.record.rounds import Rounds, Since
 from lanes.record.shapes import (
     Admitted,
     Evicted,
@@ -15,11 +17,12 @@ from lanes.record.shapes import (
     RowKind,
     RowsOf,
     Seat,
+    SlotState,
     State,
     Submitted,
     Timing,
 )
-from lanes.record.snapshot import SlotState, SlotView, Snapshot, Waiting
+from lanes.record.snapshot import SlotView, Snapshot, Waiting
 from lanes.record.totals import Counts, Totals
 
 __all__ = [
@@ -32,14 +35,17 @@ __all__ = [
     "Reason",
     "RequestId",
     "Round",
+    "Rounds",
     "RowKind",
     "RowsOf",
     "Seat",
+    "Since",
     "SlotState",
     "SlotView",
     "Snapshot",
     "State",
     "Submitted",
+    "Summary",
     "Timing",
     "Totals",
     "Waiting",

@@ -11,6 +11,7 @@ RequestId: TypeAlias = int | str
 Kind: TypeAlias = Literal["stream", "decision"]
 RowKind: TypeAlias = Literal["decode", "draft", "tail", "branch"]
 State: TypeAlias = Literal["filling", "branch", "live"]
+SlotState: TypeAlias = Literal["free", "filling", "branch", "live"]
 Reason: TypeAlias = Literal["stop", "length", "answered", "cancelled", "deadline", "error", "closed"]
 
 

@@ -1,12 +1,11 @@
 """An immutable picture of the engine between two rounds: slots, queues, totals."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from lanes.record.shapes import Kind, Reason, RequestId, State
+from lanes.record.shapes import Kind, Reason, RequestId, SlotState
+from lanes.record.show import COLOURS, Cell, html_page, html_table, number, text_table, totals_rows
 from lanes.record.totals import Totals
-
-SlotState: TypeAlias = Literal["free"] | State
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Waiting:
     age: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """The engine at `time` (seconds since its start), after `round` rounds.
 
@@ -69,6 +68,55 @@ class Snapshot:
         """The decisions in the queue, oldest first."""
         return tuple(item for item in self.waiting if item.kind == "decision")
 
+    def count(self, state: SlotState) -> int:
+        """The number of slots in this state."""
+        return sum(slot.state == state for slot in self.slots)
+
+    @property
+    def load(self) -> float:
+        """The share of the time since the start that rounds took, filling included (0 to 1)."""
+        return min(1.0, self.totals.busy_s / self.time) if self.time > 0 else 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """The picture as nested dicts and lists, ready for JSON."""
-        return asdict(self)
+        lists = {"slots": [asdict(slot) for slot in self.slots], "waiting": [asdict(item) for item in self.waiting]}
+        return {**asdict(self), **lists}
+
+    def __repr__(self) -> str:
+        """A line and a table of facts that do not depend on the machine's speed; speeds are in the HTML form."""
+        return f"{self._title()}\n{text_table(_FACTS, map(_facts, self.slots))}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (*_facts(slot)[:1], Cell(slot.state, COLOURS[slot.state]), *_facts(slot)[2:], *_speeds(slot))
+            for slot in self.slots
+        ]
+        parts = [html_table((*_FACTS, *_SPEEDS), rows)]
+        if self.waiting:
+            queue = [(item.kind, str(item.id), str(item.prompt_tokens), f"{item.age:.1f} s") for item in self.waiting]
+            parts.append(html_table(("waiting", "id", "prompt", "age"), queue))
+        parts.append(html_table(("totals", "streams", "decisions"), totals_rows(self.totals)))
+        return html_page(self._title(), *parts)
+
+    def _title(self) -> str:
+        states = ", ".join(f"{self.count(state)} {state}" for state in COLOURS if self.count(state))
+        queues = f"waiting: {len(self.waiting_streams)} streams, {len(self.waiting_decisions)} decisions"
+        mode = f"policy {self.policy}" + (", paused" if self.paused else "")
+        return f"Snapshot after round {self.round}: {len(self.slots)} slots ({states}); {queues}; {mode}"
+
+
+_FACTS = ("slot", "state", "kind", "id", "prompt", "generated", "context", "last end")
+_SPEEDS = ("tokens/s", "TTFT")
+
+
+def _facts(slot: SlotView) -> tuple[str, ...]:
+    if slot.state == "free":
+        return (str(slot.index), "free", "-", "-", "-", "-", "-", slot.finish_reason or "-")
+    prompt = f"{slot.filled}/{slot.prompt_tokens}"
+    used = f"{slot.context_fill:.0%}"
+    held = (str(slot.kind), str(slot.id), prompt, str(slot.generated), used)
+    return (str(slot.index), slot.state, *held, slot.finish_reason or "-")
+
+
+def _speeds(slot: SlotView) -> tuple[str, str]:
+    return number(slot.tokens_per_s, ".1f"), number(slot.ttft, ".3f") + (" s" if slot.ttft is not None else "")
