@@ -1,0 +1,1 @@
+"""Decisions: which of these labels follows the prompt, and how likely, without drawing a token."""

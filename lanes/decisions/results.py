@@ -1,0 +1,166 @@
+"""What a decision found: one frozen result with its numbers, read like a mapping from label to probability."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from lanes.decisions.labels import BoundLabels
+from lanes.decisions.trie import ROOT
+from lanes.errors import EngineFailed, InvalidRequest
+from lanes.record import Timing
+
+_SHOWN = 20  # bars in the HTML form
+_TEXT = "var(--jp-ui-font-color1, inherit)"
+_TRACK = "var(--jp-layout-color2, rgba(128, 128, 128, 0.2))"
+_BAR = "var(--jp-brand-color1, #1976d2)"
+_FAINT = "var(--jp-ui-font-color2, #808080)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scored(Mapping[str, float]):
+    """How likely each label is after one prompt; `result[label]` is its probability.
+
+    `logits` ([n], float32, as read) are those of each label's first token after the prompt, `logsumexp` that of the
+    whole vocabulary there. `probabilities` ([n], float64) are the labels' alone, at `temperature`: the softmax of the
+    logits for labels of one token, the product over the token trie for longer ones. `label_mass` is the share of the
+    model's whole belief, at temperature 1, that lies on the labels' first tokens: exact for labels of one token, an
+    upper bound for longer ones. `choice` is the likeliest label, the first of equals. `cached_tokens` of the
+    `prompt_tokens` came from the prefix cache.
+    """
+
+    labels: tuple[str, ...]
+    logits: np.ndarray
+    logsumexp: float
+    probabilities: np.ndarray
+    label_mass: float
+    choice: str
+    temperature: float = 1.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    timing: Timing | None = None
+
+    def __getitem__(self, label: str) -> float:
+        try:
+            return float(self.probabilities[self.labels.index(label)])
+        except ValueError:
+            raise KeyError(f"{label!r} is not among the labels {self.labels}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def confidence(self) -> float:
+        """`(max p - 1/n) / (1 - 1/n)`: 0 for the uniform distribution, 1 for certainty and for a single label."""
+        n = len(self.labels)
+        return 1.0 if n == 1 else float((np.max(self.probabilities) - 1 / n) / (1 - 1 / n))
+
+    @property
+    def entropy(self) -> float:
+        """`-sum(p log p)` in nats, from 0 to `log(n)`."""
+        positive = self.probabilities[self.probabilities > 0]
+        return float(abs(np.sum(positive * np.log(positive))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values ready for JSON; the probabilities as a list in the order of the labels."""
+        return {
+            "labels": list(self.labels),
+            "logits": [float(logit) for logit in self.logits],
+            "logsumexp": self.logsumexp,
+            "probabilities": [float(p) for p in self.probabilities],
+            "label_mass": self.label_mass,
+            "choice": self.choice,
+            "confidence": self.confidence,
+            "entropy": self.entropy,
+            "temperature": self.temperature,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "timing": None if self.timing is None else asdict(self.timing),
+        }
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{label!r}: {p:.4f}" for label, p in self.items())
+        return f"Scored({self.choice!r}, {{{shares}}}, label_mass={self.label_mass:.4f})"
+
+    def _repr_html_(self) -> str:
+        order = np.argsort(-self.probabilities, kind="stable")
+        rows = "".join(_bar(self.labels[i], float(self.probabilities[i])) for i in order[:_SHOWN])
+        more = f"{len(order) - _SHOWN} labels more · " if len(order) > _SHOWN else ""
+        foot = f"{more}label mass {self.label_mass:.4f} · temperature {self.temperature:g}"
+        return (
+            f'<div style="color:{_TEXT}"><table style="border-collapse:collapse">{rows}</table>'
+            f'<div style="color:{_FAINT};font-size:smaller">{foot}</div></div>'
+        )
+
+
+def scored(
+    bound: BoundLabels,
+    logits: Mapping[int, np.ndarray],
+    logsumexp: float,
+    *,
+    temperature: float = 1.0,
+    prompt_tokens: int = 0,
+    cached_tokens: int = 0,
+    timing: Timing | None = None,
+) -> Scored:
+    """The result from what was read: for each of the trie's nodes, by id, the logits (float32) at its `tokens`.
+
+    `logsumexp` is the one over the whole vocabulary at the root. Raises EngineFailed for a number that is not finite,
+    InvalidRequest for a temperature that is not a finite number above 0.
+    """
+    check_temperature(temperature)
+    _check_finite(logits, logsumexp)
+    trie = bound.trie
+    root = np.asarray(logits[ROOT], dtype=np.float32)
+    first = root[list(trie.first)]
+    logs = trie.log_probabilities(logits, temperature)
+    plain = logs if temperature == 1 else trie.log_probabilities(logits)
+    likeliest = max(range(len(bound.texts)), key=lambda i: (logs[i], plain[i]))
+    mass = float(np.sum(np.exp(root.astype(np.float64) - logsumexp)))
+    return Scored(
+        labels=bound.texts,
+        logits=_frozen(first),
+        logsumexp=float(logsumexp),
+        probabilities=_frozen(np.exp(logs)),
+        label_mass=min(mass, 1.0),  # a logsumexp rounded to float32 can leave it a little above
+        choice=bound.texts[likeliest],
+        temperature=float(temperature),
+        prompt_tokens=prompt_tokens,
+        cached_tokens=cached_tokens,
+        timing=timing,
+    )
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise InvalidRequest where a decision's temperature is not a finite number above 0."""
+    number = isinstance(temperature, int | float | np.floating | np.integer) and not isinstance(temperature, bool)
+    if not number or not 0 < temperature < np.inf:
+        raise InvalidRequest(f"temperature must be a finite number above 0, got {temperature!r}: 1 changes nothing")
+
+
+def _check_finite(logits: Mapping[int, np.ndarray], logsumexp: float) -> None:
+    if np.isfinite(logsumexp) and all(np.all(np.isfinite(values)) for values in logits.values()):
+        return
+    raise EngineFailed(
+        "the model gave logits that are not finite, which is no answer: its weights or its number format are broken; "
+        "run `lanes doctor`, or load it in float32"
+    )
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    values.flags.writeable = False
+    return values
+
+
+def _bar(label: str, probability: float) -> str:
+    return (
+        f'<tr><td style="text-align:right;padding:1px 8px;white-space:pre">{escape(repr(label))}</td>'
+        f'<td style="padding:1px 0"><div style="width:160px;background:{_TRACK}">'
+        f'<div style="width:{100 * probability:.1f}%;height:0.8em;background:{_BAR}"></div></div></td>'
+        f'<td style="text-align:right;padding:1px 8px">{100 * probability:.1f} %</td></tr>'
+    )
