@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import NamedTuple
 
-from lanes.record.shapes import SlotState
 from lanes.record.totals import Totals
 
-COLOURS: dict[SlotState, str] = {
+COLOURS: dict[str, str] = {
     "free": "var(--jp-ui-font-color3, #757575)",
     "filling": "var(--jp-warn-color1, #b26a00)",
     "branch": "var(--jp-info-color1, #00838f)",
@@ -17,13 +15,6 @@ _CELL = "padding:2px 8px;text-align:left;border-bottom:1px solid var(--jp-border
 _PAGE = "color:var(--jp-ui-font-color1, #212121);font-size:var(--jp-ui-font-size1, 13px)"
 
 
-class Cell(NamedTuple):
-    """A table's cell: its text, and a CSS colour or none."""
-
-    text: str
-    colour: str | None = None
-
-
 def text_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns as wide as their widest cell, two spaces between them, no trailing blanks."""
     lines = [list(head), *(list(row) for row in rows)]
@@ -31,8 +22,8 @@ def text_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> str:
-    """A table with inline styles only; every text is escaped."""
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with inline styles only; every text is escaped, the name of a slot's state gets its colour."""
     top = "".join(f'<th scope="col" style="{_CELL}">{escape(name)}</th>' for name in head)
     body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
     return f'<table style="border-collapse:collapse"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
@@ -44,8 +35,8 @@ def html_page(title: str, *parts: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A number in the given format, a dash for None."""
-    return "-" if value is None else format(value, form)
+    """A number in the given format, such as "{:.1f}", a dash for None."""
+    return "-" if value is None else form.format(value)
 
 
 def totals_rows(totals: Totals) -> list[tuple[str, str, str]]:
@@ -55,7 +46,6 @@ def totals_rows(totals: Totals) -> list[tuple[str, str, str]]:
     return [(name, str(streams), str(decisions)) for name, streams, decisions in pairs if streams or decisions]
 
 
-def _html_cell(cell: str | Cell) -> str:
-    text, colour = cell if isinstance(cell, Cell) else Cell(cell)
-    style = f"{_CELL};color:{colour}" if colour else _CELL
+def _html_cell(text: str) -> str:
+    style = f"{_CELL};color:{COLOURS[text]}" if text in COLOURS else _CELL
     return f'<td style="{style}">{escape(text)}</td>'

@@ -1,10 +1,10 @@
 """An immutable picture of the engine between two rounds: slots, queues, totals."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 from lanes.record.shapes import Kind, Reason, RequestId, SlotState
-from lanes.record.show import COLOURS, Cell, html_page, html_table, number, text_table, totals_rows
+from lanes.record.show import html_page, html_table, number, text_table, totals_rows
 from lanes.record.totals import Totals
 
 
@@ -87,10 +87,7 @@ class Snapshot:
         return f"{self._title()}\n{text_table(_FACTS, map(_facts, self.slots))}"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (*_facts(slot)[:1], Cell(slot.state, COLOURS[slot.state]), *_facts(slot)[2:], *_speeds(slot))
-            for slot in self.slots
-        ]
+        rows = [(*_facts(slot), *_speeds(slot)) for slot in self.slots]
         parts = [html_table((*_FACTS, *_SPEEDS), rows)]
         if self.waiting:
             queue = [(item.kind, str(item.id), str(item.prompt_tokens), f"{item.age:.1f} s") for item in self.waiting]
@@ -99,7 +96,7 @@ class Snapshot:
         return html_page(self._title(), *parts)
 
     def _title(self) -> str:
-        states = ", ".join(f"{self.count(state)} {state}" for state in COLOURS if self.count(state))
+        states = ", ".join(f"{self.count(state)} {state}" for state in get_args(SlotState) if self.count(state))
         queues = f"waiting: {len(self.waiting_streams)} streams, {len(self.waiting_decisions)} decisions"
         mode = f"policy {self.policy}" + (", paused" if self.paused else "")
         return f"Snapshot after round {self.round}: {len(self.slots)} slots ({states}); {queues}; {mode}"
@@ -118,5 +115,5 @@ def _facts(slot: SlotView) -> tuple[str, ...]:
     return (str(slot.index), slot.state, *held, slot.finish_reason or "-")
 
 
-def _speeds(slot: SlotView) -> tuple[str, str]:
-    return number(slot.tokens_per_s, ".1f"), number(slot.ttft, ".3f") + (" s" if slot.ttft is not None else "")
+def _speeds(slot: SlotView) -> tuple[str, ...]:
+    return number(slot.tokens_per_s, "{:.1f}"), number(slot.ttft, "{:.3f} s")

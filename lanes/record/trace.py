@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lanes.record.shapes import Admitted, Evicted, Finished, RequestId, Round, Submitted
+from lanes.record.shapes import Admitted, Evicted, Finished, RequestId, Round, RowKind, Submitted
 
 Event = dict[str, Any]
 
@@ -19,6 +19,7 @@ PROCESS = 1
 ROUNDS_TRACK = 1
 QUEUE_TRACK = 2
 FIRST_SLOT_TRACK = 10
+ROW_KINDS: tuple[RowKind, ...] = ("decode", "draft", "tail", "branch")
 
 
 def write_trace(rounds: Sequence[Round], path: str | Path, slots: int, started: float) -> Path:
@@ -51,7 +52,8 @@ def events(rounds: Iterable[Round], slots: int) -> Iterator[Event]:
     for done in rounds:
         start, end = _micros(done.start), _micros(done.end)
         yield from _lives(done, end, open_ids)
-        yield from (_instant(event, start) for event in (*done.submitted, *done.evicted, *done.admitted))
+        for news in (done.submitted, done.evicted, done.admitted):
+            yield from (_instant(event, start) for event in news)
         yield _slice(ROUNDS_TRACK, f"round {done.index}", start, end, _round_args(done))
         for slot, work in _work(done).items():
             yield _slice(FIRST_SLOT_TRACK + slot, " + ".join(work), start, end, {"round": done.index})
@@ -102,20 +104,20 @@ def _round_args(done: Round) -> Event:
 
 def _counters(done: Round, at: int) -> Iterator[Event]:
     waiting = {"streams": done.waiting_streams, "decisions": done.waiting_decisions}
-    rows = {kind: done.count(kind) for kind in ("decode", "draft", "tail", "branch")}
+    rows = {kind: done.count(kind) for kind in ROW_KINDS}
     for name, args in (("waiting", waiting), ("rows", rows)):
         yield {"ph": "C", "name": name, "pid": PROCESS, "tid": 0, "ts": at, "args": args}
 
 
 def _lives(done: Round, end: int, open_ids: set[RequestId]) -> Iterator[Event]:
     """The begin and end of each request's async slice; one whose begin is forgotten gets none."""
-    for request in done.submitted:
-        open_ids.add(request.id)
-        yield _life("b", request.kind, request.id, _micros(request.at))
-    for request in done.finished:
-        if request.id in open_ids:
-            open_ids.remove(request.id)
-            yield _life("e", request.kind, request.id, end)
+    for new in done.submitted:
+        open_ids.add(new.id)
+        yield _life("b", new.kind, new.id, _micros(new.at))
+    for old in done.finished:
+        if old.id in open_ids:
+            open_ids.remove(old.id)
+            yield _life("e", old.kind, old.id, end)
 
 
 def _life(phase: str, kind: str, id: RequestId, at: int) -> Event:
