@@ -39,7 +39,7 @@ class Toy:
         finished += [
             Finished(slot, *self.held.pop(slot), reason)
             for slot, (_, kind) in held.items()
-            if (reason := self.rng.choice((None, None, *ENDS[kind])))
+            if (reason := self.rng.choice((*[None] * 20, *ENDS[kind])))
         ]
         self.now = start + self.rng.choice((0.0, 0.0625, 0.5))
         return Round(
