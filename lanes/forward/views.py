@@ -1,0 +1,102 @@
+"""What a model of mlx-lm sees as its cache: one layer of one round, over the slots' own KV buffers.
+
+A model calls `update_and_fetch`, reads `offset` for its rotary positions and asks for a mask; its attention then comes
+to `attend` (see `lanes.forward.attention`), which knows which row belongs to which slot.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from lanes.forward.math import attend_piece, attend_row
+from lanes.forward.slots import SlotKV
+
+OVERLAP = 3
+"""Layers built between two hand-overs to the CPU's stream: it computes while Python builds the next ones."""
+
+
+class Run(NamedTuple):
+    """Consecutive packed rows [first, last) of one slot, at positions from `position` on; slot None: dummies."""
+
+    slot: SlotKV | None
+    first: int
+    last: int
+    position: int
+
+
+class View:
+    """What rows and pieces share: keys and values go into the slots, masks are made where they are needed."""
+
+    def __init__(self, layer: int, window: int | None) -> None:
+        self.layer = layer
+        self.window = window
+        self.keys = self.values = mx.array(())
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Take the round's keys and values, [rows or 1, kv heads, 1 or tokens, head size]."""
+        self.keys, self.values = keys, values
+        return keys, values
+
+    def make_mask(self, *_: Any, **__: Any) -> None:
+        """No mask: `attend` reads only the keys that a row may see."""
+        return
+
+    def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
+        """Attention of the round's queries; the output has their shape, with the values' head size."""
+        raise NotImplementedError
+
+    def _seen(self, slot: SlotKV, end: int) -> tuple[mx.array, mx.array]:
+        """The keys and values that the row at position end - 1 may see, [1, kv heads, seen, head size]."""
+        start = max(0, end - self.window) if self.window else 0
+        return slot.keys[self.layer][:, :, start:end], slot.values[self.layer][:, :, start:end]
+
+
+class RowsView(View):
+    """One layer of a forward over R packed rows: [R, heads, 1, head size]."""
+
+    def __init__(self, layer: int, window: int | None, runs: Sequence[Run], offset: mx.array, overlap: bool) -> None:
+        super().__init__(layer, window)
+        self.runs = runs
+        self.offset = offset
+        self.overlap = overlap and layer % OVERLAP == OVERLAP - 1
+
+    def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
+        """Each row over its own slot's keys up to itself, so its bits know nothing of the others."""
+        outs = []
+        for slot, first, last, position in self.runs:
+            if slot is None:
+                outs.append(mx.zeros((last - first, *queries.shape[1:3], self.values.shape[-1]), queries.dtype))
+                continue
+            slot.write(self.layer, position, self.keys[first:last], self.values[first:last])
+            for row in range(first, last):
+                keys, values = self._seen(slot, position + row - first + 1)
+                outs.append(attend_row(queries[row : row + 1], keys, values, scale, sinks))
+        out = outs[0] if len(outs) == 1 else mx.concatenate(outs)
+        if self.overlap:
+            mx.async_eval(out)
+        return out
+
+
+class PieceView(View):
+    """One layer of a forward over one piece of one slot's prompt: [1, heads, tokens, head size]."""
+
+    def __init__(self, layer: int, window: int | None, slot: SlotKV, start: int, overlap: bool) -> None:
+        super().__init__(layer, window)
+        self.slot = slot
+        self.offset = start
+        self.overlap = overlap and layer % OVERLAP == OVERLAP - 1
+
+    def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
+        """Causal attention of the piece over the slot's keys, its own included."""
+        tokens = queries.shape[2]
+        # One token after the other along the batch axis, as rows are.
+        self.slot.write(self.layer, self.offset, self.keys.transpose(2, 1, 0, 3), self.values.transpose(2, 1, 0, 3))
+        end = self.offset + tokens
+        start = max(0, self.offset + 1 - self.window) if self.window else 0
+        keys = self.slot.keys[self.layer][:, :, start:end]
+        values = self.slot.values[self.layer][:, :, start:end]
+        out = attend_piece(queries, keys, values, scale, self.window, sinks)
+        if self.overlap:
+            mx.async_eval(out)
+        return out
