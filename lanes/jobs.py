@@ -45,8 +45,8 @@ class Job:
     """A request as the planner sees it; it never changes, so an evicted decision queues again as it was.
 
     `order` is its arrival number, shared by both kinds: the queues are sorted by it. `legs` are done one after the
-    other; a stream goes live after its last. `deadline` is a time in seconds on the caller's clock. A leg may have
-    no rows (a trunk), but the last one ends with the row that is read. Raises InvalidRequest for impossible legs.
+    other; a stream goes live after its last. A leg may have no rows (a trunk), but the last one ends with the row that
+    is read. `deadline` is a time on the caller's clock. Raises InvalidRequest for impossible legs.
     """
 
     id: int

@@ -27,8 +27,9 @@ class Rules:
 
     `slots` W, `width` R (packed rows a group), `piece` C (tokens a piece). `policy` says when decisions may run: never
     (off), only with no stream waiting, filling or live (idle), or in any free slot (beside). Streams hold at most
-    W - `reserved` slots and never take back a slot that would leave decisions fewer than `reserved`. `queue` bounds
-    each of the two queues. Raises InvalidRequest for values that cannot work.
+    W - `reserved` slots and never take back a slot that would leave decisions fewer than `reserved`. `tail` is the
+    least number of rows that a round offers to the tails of prompts: where the live streams leave fewer, one more group
+    runs. `queue` bounds each of the two queues. Raises InvalidRequest for values that cannot work.
     """
 
     slots: int = 8
@@ -36,16 +37,20 @@ class Rules:
     piece: int = 32
     policy: Policy = "beside"
     reserved: int = 0
+    tail: int = 1
     queue: int = 1024
 
     def __post_init__(self) -> None:
-        for name in ("slots", "width", "piece", "queue"):
-            if getattr(self, name) < 1:
-                raise InvalidRequest(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("slots", "width", "piece", "reserved", "tail", "queue"):
+            value, least = getattr(self, name), int(name != "reserved")
+            if not isinstance(value, int) or value < least:
+                raise InvalidRequest(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if self.tail > self.width:
+            raise InvalidRequest(f"tail can be at most the width of {self.width} rows, got {self.tail}")
         if self.policy not in get_args(Policy):
             raise InvalidRequest(f"policy must be one of {', '.join(get_args(Policy))}, got {self.policy!r}")
-        if not 0 <= self.reserved < self.slots:
-            raise InvalidRequest(f"reserved must leave streams a slot: 0 to {self.slots - 1}, got {self.reserved}")
+        if self.reserved >= self.slots:
+            raise InvalidRequest(f"reserved must leave streams a slot: at most {self.slots - 1}, got {self.reserved}")
         if self.reserved and self.policy != "beside":
             raise InvalidRequest(f"reserved slots need policy='beside': with {self.policy!r} they would stay empty")
 
@@ -146,9 +151,9 @@ def settle(binding: Binding | Plan, slots: Slots, streams: Queue, decisions: Que
 def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
     """What the settled slots compute in one round; the binding that led to them is kept in the plan.
 
-    One filling prompt gets the piece, and every live stream one row. Tails get the rows that are left, or one more
-    group when none is. Both go to whom was passed over PATIENCE times (most often, then oldest), else to streams
-    before decisions, to the job that is soonest through, to the oldest.
+    One filling prompt gets the piece, and every live stream one row. Tails get the rows that are left in the last
+    group, or one more group when fewer than `rules.tail` are. Piece and rows go to whom was passed over PATIENCE times
+    (most often, then oldest), else to streams before decisions, to the job that is soonest through, to the oldest.
     """
     live: list[tuple[int, int]] = []
     filling: list[tuple[int, Held]] = []
@@ -165,7 +170,7 @@ def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
     piece = min(filling, key=_piece_turn)[0] if filling else None
     groups = [tuple(live[first : first + rules.width]) for first in range(0, len(live), rules.width)]
     if tails:
-        if not groups or len(groups[-1]) == rules.width:
+        if not groups or rules.width - len(groups[-1]) < rules.tail:
             groups.append(())
         groups[-1] += _deal(sorted(tails, key=_row_turn), rules.width - len(groups[-1]))
     return Plan(binding.evict, binding.admit, piece, tuple(groups))
@@ -219,7 +224,7 @@ def _after(item: Held | None, piece: bool, rows: int) -> Held | None:
 
 
 def expired(jobs: Iterable[Job], now: float) -> tuple[Job, ...]:
-    """The jobs whose deadline has passed at `now`, a time in seconds on the clock that the deadlines use."""
+    """The jobs whose deadline has passed at `now`, a time on the clock that the deadlines use."""
     return tuple(job for job in jobs if job.deadline is not None and job.deadline <= now)
 
 
