@@ -1,5 +1,6 @@
 """Tokens into text, one at a time: whole characters only, and nothing of a stop string."""
 
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
@@ -7,54 +8,64 @@ from typing import Literal
 from lanes.errors import InvalidRequest
 from lanes.prompts import Tokenizer
 
-_BROKEN = "\ufffd"
-_UNFINISHED = 3  # a UTF-8 character has at most 4 bytes: at most 3 of them can wait for the rest
-_LONG, _KEPT = 64, 16  # tokens of a window that finds no end, and how many of them its newest characters need
+_BROKEN = "\ufffd"  # a decoder's sign for bytes that are no character, or not yet
+_LONG, _KEPT = 64, 16  # tokens of a window that finds no end, and how many of them its last character can need
 
 
 class Detokenizer:
     """Text from a stream of tokens, at a cost per token that does not grow with the stream.
 
-    What `push` and then `finish` return joins to `tokenizer.decode(tokens, clean_up_tokenization_spaces=False)`: the
-    tokens are decoded in a short window that begins one group of tokens earlier, so that a decoder which treats the
-    first token apart (a leading space) sees the same as in the whole. A character whose bytes are spread over tokens is
-    held back until it is complete. One thing differs: where a tokenizer falls back to bytes and an invalid byte follows
-    valid ones, the valid characters stay as they were shown, while a whole decode would replace them too.
+    What `push` and then `finish` return joins to `tokenizer.decode(tokens, clean_up_tokenization_spaces=False)`, which
+    mlx-lm's own detokenizers do not hold to for every kind of tokenizer. A character whose bytes are spread over tokens
+    is held back until it is complete. One thing differs: where a tokenizer that falls back to bytes meets invalid ones,
+    the valid characters beside them are kept, while a whole decode replaces them too.
     """
 
     def __init__(self, tokenizer: Tokenizer, skip_special: bool = True) -> None:
         self._decode = partial(tokenizer.decode, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False)
         self._silent = special_ids(tokenizer) if skip_special else frozenset()
-        self._window: list[int] = []  # one group that is shown, as context, then the tokens of the next group
-        self._context = 0  # tokens of the window that are context
-        self._shown = 0  # characters of the window's text that were returned
+        self._bytes = _byte_ids(tokenizer)
+        self._utf8 = getincrementaldecoder("utf-8")("replace")
+        self._anchor = _anchor(tokenizer)
+        self._window: list[int] = []  # the tokens whose text is not all shown; behind the anchor, but for the first
+        self._shown = 0  # characters of the window's text that were returned, the anchor's included
 
     def push(self, token: int) -> str:
         """The text that this token completes; may be empty."""
         if token in self._silent:
             return ""
+        if token in self._bytes:
+            return self._rest() + self._past_anchor(self._utf8.decode(self._bytes[token]))
+        broken = self._past_anchor(self._utf8.decode(b"", final=True))
         self._window.append(token)
         text = self._decode(self._window)
-        safe = len(text) - _unfinished(text)
+        safe = len(text) - text.endswith(_BROKEN)
         new = text[self._shown : safe]
         self._shown = max(self._shown, safe)
         if new and safe == len(text):
-            self._keep(len(self._window) - self._context)
+            self._go_on_with([])
         elif len(self._window) > _LONG:
-            self._keep(_KEPT)
-        return new
+            self._go_on_with(self._window[-_KEPT:])
+        return broken + new
 
     def finish(self) -> str:
         """What was still held back, a broken character as U+FFFD."""
-        text = self._decode(self._window)[self._shown :] if self._window else ""
-        self._window, self._context, self._shown = [], 0, 0
+        text = self._rest() + self._utf8.decode(b"", final=True)
+        self._window, self._shown = [], 0
         return text
 
-    def _keep(self, n_tokens: int) -> None:
-        self._window = self._window[-n_tokens:]
+    def _rest(self) -> str:
+        return self._past_anchor(self._decode(self._window)[self._shown :])
+
+    def _past_anchor(self, text: str) -> str:
+        if text:
+            self._go_on_with([])
+        return text
+
+    def _go_on_with(self, tokens: list[int]) -> None:
+        self._window = [*self._anchor, *tokens]
         text = self._decode(self._window)
-        self._shown = len(text) - _unfinished(text)
-        self._context = n_tokens
+        self._shown = len(text) - text.endswith(_BROKEN)
 
 
 class Stops:
@@ -132,8 +143,18 @@ def special_ids(tokenizer: Tokenizer) -> frozenset[int]:
     return frozenset(added.union(tokenizer.all_special_ids))
 
 
-def _unfinished(text: str) -> int:
-    return min(_UNFINISHED, len(text) - len(text.rstrip(_BROKEN)))
+def _byte_ids(tokenizer: Tokenizer) -> dict[int, bytes]:
+    """The tokens that stand for one byte of a character outside ASCII, where a tokenizer falls back to bytes."""
+    known = tokenizer.get_vocab()
+    if "<0x80>" not in known:
+        return {}
+    return {known[name]: bytes([byte]) for byte in range(0x80, 0x100) if (name := f"<0x{byte:02X}>") in known}
+
+
+def _anchor(tokenizer: Tokenizer) -> list[int]:
+    """A token to stand for the text before: decoders treat the first token of a text apart (its leading space)."""
+    texts = ((token, tokenizer.decode([token], skip_special_tokens=True)) for token in range(len(tokenizer)))
+    return next(([token] for token, text in texts if text.isascii() and text[-1:].isalnum()), [])
 
 
 def _overlap(text: str, stop: str) -> int:
