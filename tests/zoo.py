@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
@@ -20,12 +21,12 @@ KINDS = ("byte_level", "byte_level_bos", "byte_fallback", "metaspace", "wordpiec
 
 
 @cache
-def tokenizer(kind: str) -> PreTrainedTokenizerFast:
+def tokenizer(kind: str) -> Any:
     """The shared tokenizer of this kind; leave it as it is."""
     return build(kind)
 
 
-def build(kind: str) -> PreTrainedTokenizerFast:
+def build(kind: str) -> Any:
     """A new tokenizer, one of KINDS, with `<unk>`, `<s>` (BOS) and `</s>` (EOS) as tokens 0, 1 and 2."""
     fast = PreTrainedTokenizerFast(
         tokenizer_object=_BUILD[kind](), unk_token="<unk>", bos_token="<s>", eos_token="</s>"

@@ -24,13 +24,12 @@ def bind(tokenizer: Tokenizer, prompt: Prompt, labels: Sequence[str], context: i
     """Labels as they come right after this prompt; one label or more.
 
     The text of prompt and label is encoded as one. Raises InvalidRequest, with what to change, where the prompt's
-    tokens change under a label, a label is empty or no text, does not come back from its tokens, equals another in text
-    or tokens, needs a terminator (see `Trie.build`; it is the tokenizer's EOS) that cannot end it, or does not fit into
-    the `context` (tokens; None: no limit).
+    tokens change under a label; where a label is empty or no text, is there twice, or does not come back from its
+    tokens (so no two labels have the same tokens); where a label that begins another cannot be ended (see `Trie.build`;
+    the terminator is the tokenizer's EOS); and where the labels do not fit the `context` (tokens; None: no limit).
     """
     texts = _texts(labels)
     tokens = tuple(_label_tokens(tokenizer, prompt, text) for text in texts)
-    _check_distinct(texts, tokens)
     trie = Trie.build(tokens, _terminator(tokenizer, texts, tokens))
     check_fits(len(prompt.ids), trie.fed_depth, context)
     return BoundLabels(texts, tokens, trie)
@@ -85,14 +84,6 @@ def _merged(tokenizer: Tokenizer, prompt: Prompt, label: str, joint: Tokens) -> 
         f"the label {label!r} merges into the prompt: the prompt alone ends in {_show(tokenizer, prompt.ids[same:])}, "
         f"with the label that becomes {_show(tokenizer, joint[same:])}; {remedy}"
     )
-
-
-def _check_distinct(texts: tuple[str, ...], tokens: tuple[Tokens, ...]) -> None:
-    seen: dict[Tokens, str] = {}
-    for text, own in zip(texts, tokens, strict=True):
-        if own in seen:
-            raise InvalidRequest(f"the labels {seen[own]!r} and {text!r} have the same tokens: leave one out")
-        seen[own] = text
 
 
 def _terminator(tokenizer: Tokenizer, texts: tuple[str, ...], tokens: tuple[Tokens, ...]) -> int | None:
