@@ -27,6 +27,18 @@ def route(tokens: int, piece: int) -> Leg:
     return Leg(pieces, tokens - pieces * piece)
 
 
+def stretch(start: int, end: int, piece: int, packed: bool = True) -> Leg:
+    """How the tokens [start, end) of a prompt of `end` tokens are filled, by the route of the whole prompt.
+
+    `start` is a piece's border or lies behind the body. packed: False where the model takes no packed rows: its tail is
+    then one last, shorter piece.
+    """
+    if not packed:
+        return Leg(-(-(end - start) // piece), 0)
+    body = route(end, piece).pieces * piece
+    return Leg(max(0, body - start) // piece, end - max(start, body))
+
+
 def routes(trunk: int, branches: Sequence[int], piece: int) -> tuple[Leg, ...]:
     """The legs of a shared beginning of `trunk` tokens and its branches, given in tokens after the trunk.
 
@@ -45,8 +57,8 @@ class Job:
     """A request as the planner sees it; it never changes, so an evicted decision queues again as it was.
 
     `order` is its arrival number, shared by both kinds: the queues are sorted by it. `legs` are done one after the
-    other; a stream goes live after its last. A leg may have no rows (a trunk), but the last one ends with the row that
-    is read. `deadline` is a time on the caller's clock. Raises InvalidRequest for impossible legs.
+    other; a stream goes live after its last. A leg may have no rows: a trunk, and every leg of a model that takes no
+    packed rows. `deadline` is a time on the caller's clock. Raises InvalidRequest for impossible legs.
     """
 
     id: int
@@ -58,8 +70,8 @@ class Job:
     def __post_init__(self) -> None:
         if self.kind not in ("stream", "decision"):
             raise InvalidRequest(f"a job is a stream or a decision, not {self.kind!r}")
-        if not self.legs or any(min(leg) < 0 or max(leg) == 0 for leg in self.legs) or self.legs[-1].rows == 0:
-            raise InvalidRequest(f"job {self.id} needs legs with work in each and a row at the end, got {self.legs}")
+        if not self.legs or any(min(leg) < 0 or max(leg) == 0 for leg in self.legs):
+            raise InvalidRequest(f"job {self.id} needs legs with work in each, got {self.legs}")
 
 
 class Held(NamedTuple):

@@ -43,9 +43,6 @@ class Packed:
         """Begin a sequence of at most `tokens` tokens in a slot. `marks` are not needed: positions address the state."""
         self.slots[slot].reserve(tokens)
 
-    def rewind(self, slot: int, position: int) -> None:
-        """Go back to a position; nothing to do, as the next write there makes the rest void."""
-
     def clear(self, slot: int) -> None:
         """Drop a slot's state, buffers and all: after a failed forward nothing in it is to be trusted."""
         self.slots[slot].clear()

@@ -27,13 +27,12 @@ class Single:
         self._marks: list[dict[int, list[Any] | None]] = [{} for _ in range(slots)]
 
     def open(self, slot: int, tokens: int, marks: Sequence[int] = ()) -> None:
-        """Begin a sequence in a slot; its state is kept at the positions `marks`, for `rewind`."""
+        """Begin a sequence in a slot; its state is kept at the positions `marks`: a later `fill` may start there."""
         self.clear(slot)
         self._marks[slot] = dict.fromkeys(marks)
         self._reach(slot, 0)
 
-    def rewind(self, slot: int, position: int) -> None:
-        """Go back to a position that `open` named and that was reached."""
+    def _rewind(self, slot: int, position: int) -> None:
         if position == self._at[slot]:
             return
         saved = self._marks[slot].get(position)
@@ -50,9 +49,8 @@ class Single:
         self._at[slot] = 0
 
     def fill(self, slot: int, start: int, tokens: Sequence[int]) -> mx.array:
-        """The next tokens of a slot's sequence; returns their logits, [1, tokens, vocabulary], lazy."""
-        if start != self._at[slot]:
-            raise ValueError(f"slot {slot} stands at {self._at[slot]}, so nothing can be filled at {start}")
+        """Tokens from `start` on: where the slot stands, or a mark; their logits, [1, tokens, vocabulary], lazy."""
+        self._rewind(slot, start)
         logits = self.model(mx.array([tokens]), cache=self._caches[slot])
         self._reach(slot, start + len(tokens))
         return logits

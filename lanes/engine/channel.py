@@ -1,0 +1,98 @@
+"""The one way from the engine's thread to whoever waits for a request: text as it comes, then one end."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition
+from typing import Any
+
+from lanes.errors import LanesError
+from lanes.record import Reason, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a request ended: its result, or the error that says why there is none."""
+
+    reason: Reason
+    timing: Timing
+    result: Any = None
+    error: LanesError | None = None
+
+
+class Channel:
+    """What one request has to say. One thread writes, any thread or event loop reads; the first end counts."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._wakers: list[Callable[[], None]] = []
+        self.pieces: list[str] = []
+        self.tokens: list[int] = []
+        self.digests: list[str] = []
+        self.timing: Timing | None = None
+        self.end: End | None = None
+        self.on_end: Callable[[], None] | None = None
+
+    def push(self, token: int, text: str, timing: Timing, digest: str | None = None) -> None:
+        """A token was drawn, and this text is safe to show with it."""
+        with self._changed:
+            if self.end:
+                return
+            self.timing = timing
+            self.tokens.append(token)
+            if text:
+                self.pieces.append(text)
+            if digest is not None:
+                self.digests.append(digest)
+            self._wake()
+
+    def finish(self, end: End, text: str = "") -> bool:
+        """The request ended; `text` is what was still held back. False where it had ended before."""
+        with self._changed:
+            if self.end:
+                return False
+            if text:
+                self.pieces.append(text)
+            self.end = end
+            self.timing = end.timing
+            self._wake()
+            done, self.on_end = self.on_end, None
+        if done:
+            done()
+        return True
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        wakers, self._wakers = self._wakers, []
+        for wake in wakers:
+            wake()
+
+    def wait(self, seen: int | None = None, timeout: float | None = None) -> bool:
+        """Wait for the end, or for more than `seen` pieces of text; False where `timeout` seconds passed before."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._news(seen), timeout)
+
+    def _news(self, seen: int | None) -> bool:
+        return self.end is not None or (seen is not None and len(self.pieces) > seen)
+
+    async def changed(self, seen: int | None = None) -> None:
+        """As `wait`, for an event loop."""
+        loop = asyncio.get_running_loop()
+        while True:
+            woken = asyncio.Event()
+
+            def wake(woken: asyncio.Event = woken) -> None:
+                # A loop that was closed in the meantime has nobody left to wake.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(woken.set)
+
+            with self._changed:
+                if self._news(seen):
+                    return
+                self._wakers.append(wake)
+            try:
+                await woken.wait()
+            finally:
+                with self._changed, contextlib.suppress(ValueError):
+                    self._wakers.remove(wake)

@@ -1,0 +1,116 @@
+"""Runs what a turn asks of the model: plain values in, plain numbers out. The one place where MLX meets a round."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import mlx.core as mx
+import numpy as np
+
+from lanes.decisions.program import Read
+from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
+from lanes.engine.work import Work
+from lanes.errors import EngineFailed
+from lanes.forward import Forward, Row
+from lanes.forward.prefix import PrefixCache
+from lanes.sampling import draw_rows
+
+
+class Runner:
+    """A model's forward with its slots' states and kept beginnings; for the engine's thread alone."""
+
+    def __init__(self, forward: Forward, prefix: PrefixCache) -> None:
+        self.forward = forward
+        self.prefix = prefix
+
+    def seat(self, slot: int, work: Work) -> int | None:
+        """Make a slot ready for a request; how many of its prompt's tokens were kept from an earlier one.
+
+        None where the cache was not asked: it is off, or the prompt is shorter than a piece.
+        """
+        first = work.segments[0]
+        body = first.body(self.prefix.piece)
+        self.forward.open(slot, work.room, work.marks)
+        if not self.prefix.limit or not body:
+            return None
+        tokens, state = self.prefix.find(first.tokens, body)
+        if tokens:
+            self.forward.load(slot, state, tokens)
+        return tokens
+
+    def run(self, turn: Turn) -> Outcome:
+        """Run a turn. A failure of the shared forward fails all that had rows in it, one of the piece only its own."""
+        replies: list[Reply] = []
+        failures: dict[int, EngineFailed] = {}
+        try:
+            replies += self._rows(turn.groups)
+        except Exception as error:  # whatever the model's code or the device raises must not end the loop
+            failures |= self._failed({cell.id: cell.slot for group in turn.groups for cell in group}, error)
+        if turn.chunk:
+            try:
+                replies += self._fill(turn.chunk)
+            except Exception as error:
+                failures |= self._failed({turn.chunk.id: turn.chunk.slot}, error)
+        return Outcome(tuple(replies), tuple(failures.items()))
+
+    def _rows(self, groups: Sequence[Sequence[Cell]]) -> Iterator[Reply]:
+        readings = []
+        for group in groups:
+            logits = self.forward.rows([Row(cell.slot, cell.position, cell.token) for cell in group])
+            wanted = [(row, cell.id, cell.wanted) for row, cell in enumerate(group) if cell.wanted]
+            readings.append(_Reading(logits, wanted))
+        states = [] if self.forward.packed else [self.forward.state(cell.slot) for group in groups for cell in group]
+        mx.eval([reading.arrays for reading in readings], states)  # the round's one wait for the device
+        for reading in readings:
+            yield from reading.replies()
+
+    def _fill(self, chunk: Chunk) -> Iterator[Reply]:
+        logits = self.forward.fill(chunk.slot, chunk.start, chunk.tokens)
+        reading = _Reading(logits[0], [(row, chunk.id, wanted) for row, wanted in chunk.wanted])
+        mx.eval(reading.arrays, self.forward.state(chunk.slot))
+        if self.prefix.wants(chunk.keep):
+            saved = self.forward.save(chunk.slot, len(chunk.keep))
+            mx.eval(saved)
+            self.prefix.keep(chunk.keep, saved)
+        yield from reading.replies()
+
+    def _failed(self, slots: dict[int, int], error: Exception) -> dict[int, EngineFailed]:
+        """The error of every request that shared a forward, and no state that it may have spoilt."""
+        self.prefix.clear()
+        failures = {}
+        for id, slot in slots.items():
+            self.forward.clear(slot)
+            failures[id] = EngineFailed(f"the model's forward failed: {type(error).__name__}: {error}; the engine goes on")
+            failures[id].__cause__ = error
+        return failures
+
+
+class _Reading:
+    """What is wanted of some rows of logits: lazy arrays to evaluate, and then the replies."""
+
+    def __init__(self, logits: mx.array, wanted: Sequence[tuple[int, int, Wanted]]) -> None:
+        self._wanted = wanted
+        rows = logits.astype(mx.float32) if wanted else logits
+        draws = [(row, want) for row, _, want in wanted if isinstance(want, Draw)]
+        picks = [(row, draw.sampling, draw.position) for row, draw in draws]
+        self._tokens = draw_rows(rows, picks) if picks else None
+        # A sum tells of any NaN or infinity in its row, at a thousandth of a round's work.
+        self._finite = mx.isfinite(rows.sum(axis=-1)) if picks else None
+        self._hashed = {row: rows[row] for row, draw in draws if draw.digest}
+        self._read = {
+            at: (rows[row][mx.array(want.tokens)], mx.logsumexp(rows[row]))
+            for at, (row, _, want) in enumerate(wanted)
+            if isinstance(want, Read)
+        }
+        self.arrays = [self._tokens, self._finite, self._hashed, self._read] if wanted else [logits]
+
+    def replies(self) -> Iterator[Reply]:
+        """The replies, in the order in which they were wanted; after the arrays were evaluated."""
+        tokens = iter([] if self._tokens is None else self._tokens.tolist())
+        finite = [] if self._finite is None else self._finite.tolist()
+        for at, (row, id, want) in enumerate(self._wanted):
+            if isinstance(want, Draw):
+                digest = hashlib.sha256(np.array(self._hashed[row]).tobytes()).hexdigest() if want.digest else None
+                yield Reply(id, want, Drawn(next(tokens), finite[row], digest))
+            else:
+                logits, logsumexp = self._read[at]
+                yield Reply(id, want, Found(np.array(logits), float(logsumexp.item())))

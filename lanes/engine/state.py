@@ -1,0 +1,274 @@
+"""Who waits, who holds a slot, and how far each request is. No lock and no device: the desk guards it, a turn runs it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import count
+
+from lanes.engine.channel import Channel, End
+from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
+from lanes.engine.work import DecisionWork, StreamWork, Work
+from lanes.errors import EngineFailed, LanesError
+from lanes.jobs import Held, Job
+from lanes.plan import Rules, advance, bind, expired, settle, share
+from lanes.record import (
+    Admitted,
+    Evicted,
+    Finished,
+    Piece,
+    Reason,
+    Round,
+    RowKind,
+    Rounds,
+    RowsOf,
+    Seat,
+    SlotView,
+    Submitted,
+    Waiting,
+)
+
+TakeSeat = Callable[[int, Work], "int | None"]
+"""Makes a slot ready for a request; how many of its prompt's tokens were kept from before (None: not asked)."""
+
+
+class State:
+    """The engine's requests, between two rounds."""
+
+    def __init__(self, rules: Rules, record: Rounds, context: int) -> None:
+        self.rules = rules
+        self.record = record
+        self.context = context
+        self.ids = count()
+        self.works: dict[int, Work] = {}
+        self.slots: tuple[Held | None, ...] = (None,) * rules.slots
+        self.streams: list[Job] = []
+        self.decisions: list[Job] = []
+        self._last_reason: list[Reason | None] = [None] * rules.slots
+        self._submitted: list[Submitted] = []
+        self._finished: list[Finished] = []
+        self._ends: list[tuple[Channel, End, str]] = []
+
+    def enter(self, work: Work) -> None:
+        """Put a request into its queue."""
+        self.works[work.job.id] = work
+        (self.streams if work.job.kind == "stream" else self.decisions).append(work.job)
+        self._submitted.append(Submitted(work.job.id, work.job.kind, work.prompt_tokens, work.timing.submitted))
+
+    def expired(self, now: float) -> tuple[Job, ...]:
+        """The jobs whose deadline has passed."""
+        return expired((work.job for work in self.works.values()), now)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the next deadline passes, on the record's clock."""
+        return min((w.job.deadline for w in self.works.values() if w.job.deadline is not None), default=None)
+
+    def end(self, id: int, reason: Reason, now: float, error: LanesError | None = None, result: object = None) -> None:
+        """A request is over: the one place where a slot is freed and a caller gets to know."""
+        work = self.works.pop(id)
+        slot = self.slot_of(id)
+        if slot is None:
+            queue = self.streams if work.job.kind == "stream" else self.decisions
+            queue.remove(work.job)
+        else:
+            self.slots = (*self.slots[:slot], None, *self.slots[slot + 1 :])
+            self._last_reason[slot] = reason
+        self._finished.append(Finished(slot, id, work.job.kind, reason))
+        rest = work.rest() if isinstance(work, StreamWork) else ""
+        self._ends.append((work.channel, work.end(reason, now, result, error), rest))
+
+    def slot_of(self, id: int) -> int | None:
+        """The slot that a request holds, None while it waits."""
+        return next((slot for slot, held in enumerate(self.slots) if held and held.job.id == id), None)
+
+    def announce(self) -> None:
+        """Tell the callers of ended requests; after the round is in the record, so that who wakes finds it there."""
+        ends, self._ends = self._ends, []
+        for channel, end, rest in ends:
+            channel.finish(end, rest)
+
+    def turn(self, now: float, take_seat: TakeSeat) -> Turn | None:
+        """Bind slots and plan the next round; None where there is nothing to compute."""
+        binding = bind(self.rules, self.slots, self.streams, self.decisions)
+        settled = settle(binding, self.slots, self.streams, self.decisions)
+        self.slots, self.streams, self.decisions = settled.slots, list(settled.streams), list(settled.decisions)
+        for _, id in binding.evict:
+            self.works[id].evict()
+        admitted = tuple(self._seat(slot, id, now, take_seat) for slot, id in binding.admit)
+        plan = share(self.rules, self.slots, binding)
+        if plan.idle:
+            return None
+        groups = tuple(tuple(cell for slot, rows in group for cell in self._cells(slot, rows)) for group in plan.groups)
+        chunk = None if plan.piece is None else self._chunk(plan.piece)
+        evicted = tuple(Evicted(slot, id) for slot, id in binding.evict)
+        return Turn(now, plan, groups, chunk, tuple(self._seats()), admitted, evicted)
+
+    def _seat(self, slot: int, id: int, now: float, take_seat: TakeSeat) -> Admitted:
+        work = self.works[id]
+        cached = take_seat(slot, work)
+        work.admit(now, cached or 0)
+        if cached:
+            held = self._held(slot).skip(cached // self.rules.piece)
+            self.slots = (*self.slots[:slot], held, *self.slots[slot + 1 :])
+        return Admitted(slot, id, work.job.kind, cached)
+
+    def _held(self, slot: int) -> Held:
+        held = self.slots[slot]
+        assert held is not None
+        return held
+
+    def _seats(self) -> Iterable[Seat]:
+        for slot, held in enumerate(self.slots):
+            if held:
+                state = "live" if held.live else "branch" if held.leg and held.job.kind == "decision" else "filling"
+                yield Seat(slot, held.job.id, held.job.kind, state)
+
+    def _cells(self, slot: int, rows: int) -> Iterable[Cell]:
+        """The next rows of a slot: a live stream's newest token, or the next tokens of a prompt's tail."""
+        held = self._held(slot)
+        work = self.works[held.job.id]
+        if held.live:
+            assert isinstance(work, StreamWork)
+            position = work.prompt_tokens + len(work.drawn) - 1
+            yield Cell(slot, held.job.id, "decode", position, work.drawn[-1], work.next_draw())
+            return
+        segment = work.segments[held.leg]
+        first = held.at(self.rules.piece)
+        wanted = self._wanted(work, held.leg)
+        kind: RowKind = "branch" if held.leg and held.job.kind == "decision" else "tail"
+        for at in range(first, first + rows):
+            yield Cell(slot, held.job.id, kind, segment.start + at, segment.tokens[at], wanted.get(at))
+
+    def _chunk(self, slot: int) -> Chunk:
+        held = self._held(slot)
+        work = self.works[held.job.id]
+        segment = work.segments[held.leg]
+        first = held.at(self.rules.piece)
+        last = min(first + self.rules.piece, len(segment.tokens))
+        wanted = tuple((at - first, want) for at, want in self._wanted(work, held.leg).items() if first <= at < last)
+        keep = segment.tokens[:last] if held.leg == 0 and last == segment.body(self.rules.piece) else ()
+        return Chunk(slot, held.job.id, segment.start + first, segment.tokens[first:last], wanted, keep)
+
+    def _wanted(self, work: Work, leg: int) -> dict[int, Wanted]:
+        draw = work.next_draw() if isinstance(work, StreamWork) else None
+        return {at: want for at, read in work.segments[leg].reads if (want := read or draw)}
+
+    def apply(self, turn: Turn, outcome: Outcome, now: float) -> None:
+        """What came of a turn: replies reach their requests, the round goes into the record, callers get to know."""
+        self.slots = tuple(advance(turn.plan, self.slots))
+        for id, error in outcome.failures:
+            self.end(id, "error", now, error)
+        for reply in outcome.replies:
+            if reply.id in self.works:
+                self._reply(reply, now)
+        for held in [held for held in self.slots if held and held.done and held.job.kind == "decision"]:
+            self._answer(held.job.id, now)
+        gained = {reply.id for reply in outcome.replies if isinstance(reply.got, Drawn)}
+        self.note(now, turn, gained, "; ".join(sorted({str(error) for _, error in outcome.failures})) or None)
+
+    def _reply(self, reply: Reply, now: float) -> None:
+        work, got = self.works[reply.id], reply.got
+        if isinstance(got, Found):
+            assert isinstance(work, DecisionWork) and not isinstance(reply.wanted, Draw)
+            work.take(reply.wanted, got)
+        elif not got.finite:
+            self.end(reply.id, "error", now, EngineFailed(NOT_FINITE))
+        else:
+            assert isinstance(work, StreamWork)
+            reason = work.take(got, now)
+            if reason:
+                self.end(reply.id, reason, now)
+
+    def _answer(self, id: int, now: float) -> None:
+        """A decision has read all it needs; turning that into a result may fail, for this one alone."""
+        work = self.works[id]
+        assert isinstance(work, DecisionWork)
+        timing = replace(work.timing, finished=now)
+        try:
+            result = work.answer(work.found, timing, work.cached)
+        except LanesError as error:
+            self.end(id, "error", now, error)
+        except Exception as error:
+            self.end(id, "error", now, EngineFailed(f"the answer could not be made: {type(error).__name__}: {error}"))
+        else:
+            self.end(id, "answered", now, result=result)
+
+    def note(self, now: float, turn: Turn | None = None, gained: Iterable[int] = (), error: str | None = None) -> None:
+        """Put the round, or what happened without one, into the record, and tell the callers."""
+        if turn or self._submitted or self._finished:
+            start = turn.start if turn else now
+            facts = _facts(turn, set(gained)) if turn else {}
+            self.record.append(
+                Round(
+                    index=self.record.next_index,
+                    start=start,
+                    end=now,
+                    width=self.rules.width,
+                    submitted=tuple(self._submitted),
+                    finished=tuple(self._finished),
+                    waiting_streams=len(self.streams),
+                    waiting_decisions=len(self.decisions),
+                    error=error,
+                    **facts,
+                )
+            )
+            self._submitted, self._finished = [], []
+        self.announce()
+
+    def views(self, now: float) -> tuple[SlotView, ...]:
+        """A picture of every slot."""
+        return tuple(self._view(slot, held, now) for slot, held in enumerate(self.slots))
+
+    def _view(self, slot: int, held: Held | None, now: float) -> SlotView:
+        reason = self._last_reason[slot]
+        if held is None:
+            return SlotView(slot, finish_reason=reason)
+        work = self.works[held.job.id]
+        total = sum(len(segment.tokens) for segment in work.segments)
+        filled = min(held.filled(self.rules.piece), total)
+        drawn = len(work.drawn) if isinstance(work, StreamWork) else 0
+        used = total if held.live else work.segments[held.leg].start + held.at(self.rules.piece)
+        return SlotView(
+            index=slot,
+            state="live" if held.live else "branch" if held.leg and held.job.kind == "decision" else "filling",
+            kind=held.job.kind,
+            id=held.job.id,
+            prompt_tokens=total,
+            filled=filled,
+            generated=drawn,
+            context_fill=min(1.0, (used + drawn) / self.context),
+            tokens_per_s=work.timing.tokens_per_s(drawn, now),
+            ttft=work.timing.ttft,
+            finish_reason=reason,
+        )
+
+    def waiting(self, now: float) -> tuple[Waiting, ...]:
+        """The queues, heads first, streams before decisions."""
+        works = [self.works[job.id] for job in (*self.streams, *self.decisions)]
+        return tuple(
+            Waiting(work.job.id, work.job.kind, work.prompt_tokens, now - work.timing.submitted) for work in works
+        )
+
+
+NOT_FINITE = (
+    "the model gave logits that are not finite, so no token can be drawn: its weights or its number format are broken; "
+    "run `lanes doctor`, or load it in float32"
+)
+
+
+def _facts(turn: Turn, gained: set[int]) -> dict[str, object]:
+    """A turn as the record keeps it."""
+    rows: dict[int, RowsOf] = {}
+    for group in turn.groups:
+        for cell in group:
+            before = rows.get(cell.slot)
+            number = before.rows + 1 if before else 1
+            rows[cell.slot] = RowsOf(cell.slot, cell.id, cell.kind, number, int(cell.id in gained))
+    chunk = turn.chunk
+    return {
+        "groups": len(turn.groups),
+        "rows": tuple(rows.values()),
+        "piece": Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens)) if chunk else None,
+        "admitted": turn.admitted,
+        "evicted": turn.evicted,
+        "seats": turn.seats,
+    }

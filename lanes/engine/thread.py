@@ -1,0 +1,148 @@
+"""The engine's one thread, which loads the model and runs every round, and the watchdog beside it.
+
+Neither holds the engine itself: an engine that nobody holds any more is collected, and that ends both.
+"""
+
+import time
+from dataclasses import dataclass, field
+from threading import Event, Thread, current_thread
+from typing import Any
+
+from lanes.engine.desk import Desk
+from lanes.engine.runner import Runner
+from lanes.engine.state import State
+from lanes.errors import DeviceStalled, EngineClosed, EngineFailed
+from lanes.forward import Exactness, prepare
+from lanes.forward.prefix import PrefixCache
+from lanes.models import Loaded, load
+from lanes.plan import Policy, Rules
+from lanes.record import Rounds
+
+JOIN = 5.0
+"""Seconds that closing waits for the round in flight; every waiter has its error before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an engine was made with; see `Engine`."""
+
+    model: Any
+    slots: int
+    policy: Policy
+    width: int | None
+    piece: int
+    reserved: int
+    queue: int
+    prefix_bytes: int
+    keep_rounds: int
+    stall_after: float
+    progress: bool
+
+    def rules(self, width: int) -> Rules:
+        """The planner's rules, once the width is known."""
+        return Rules(self.slots, width, self.piece, self.policy, self.reserved, queue=self.queue)
+
+
+@dataclass(slots=True)
+class Served:
+    """What the thread made, for the engine to use: everything but the arrays."""
+
+    loaded: Loaded
+    exactness: Exactness
+    rules: Rules
+    record: Rounds
+    desk: Desk
+
+
+@dataclass(slots=True)
+class Start:
+    """Where the thread leaves what it made, or why it could not."""
+
+    options: Options
+    done: Event = field(default_factory=Event)
+    served: Served | None = None
+    error: BaseException | None = None
+    unwanted: bool = False
+
+
+def start(options: Options) -> tuple[Served, Thread, Event]:
+    """Load a model on a thread of its own and begin to serve; returns when it is ready.
+
+    Raises what loading raised. An interrupt while it loads leaves no thread behind for longer than the load takes.
+    """
+    begun = Start(options)
+    thread = Thread(target=_serve, args=(begun,), name="lanes-engine", daemon=True)
+    thread.start()
+    try:
+        begun.done.wait()
+    except BaseException:
+        begun.unwanted = True
+        raise
+    if begun.error:
+        raise begun.error
+    assert begun.served is not None
+    stopped = Event()
+    watch = Thread(target=_watch, args=(begun.served.desk, options.stall_after, stopped), name="lanes-watch", daemon=True)
+    watch.start()
+    return begun.served, thread, stopped
+
+
+def shut(desk: Desk, thread: Thread, stopped: Event) -> None:
+    """End everything that `start` began; safe to call twice, from any thread, and at the interpreter's exit."""
+    stopped.set()
+    desk.stop(EngineClosed("the engine is closed: make a new one to go on"))
+    if thread is not current_thread():
+        thread.join(JOIN)
+
+
+def _serve(begun: Start) -> None:
+    """The thread: load, prove, then turn after turn until the desk has none."""
+    import mlx.core as mx
+
+    try:
+        runner, served = _prepare(begun.options)
+    except BaseException as error:  # whoever made the engine waits for this, whatever it is
+        begun.error = error
+        begun.done.set()
+        return
+    begun.served = served
+    begun.done.set()
+    desk = served.desk
+    del served
+    if begun.unwanted:
+        return
+    del begun
+    try:
+        while turn := desk.take(runner.seat):
+            desk.deliver(turn, runner.run(turn))
+    except BaseException as error:
+        desk.stop(EngineFailed(f"the engine's own loop failed: {type(error).__name__}: {error}; make a new engine"))
+        raise
+    finally:
+        del runner
+        mx.clear_cache()
+        mx.clear_streams()  # a thread that keeps its streams can crash the interpreter when it ends
+
+
+def _prepare(options: Options) -> tuple[Runner, Served]:
+    loaded = load(options.model, progress=options.progress)
+    forward, exactness = prepare(loaded, options.slots, options.piece, options.width)
+    rules = options.rules(forward.width)
+    record = Rounds(options.slots, options.keep_rounds)
+    prefix = PrefixCache(options.prefix_bytes, options.piece, cuttable=forward.packed)
+    desk = Desk(State(rules, record, loaded.context))
+    return Runner(forward, prefix), Served(loaded, exactness, rules, record, desk)
+
+
+def _watch(desk: Desk, stall_after: float, stopped: Event) -> None:
+    """Fail every waiter once a round has been in flight for too long: a device that hangs cannot be interrupted."""
+    while not stopped.wait(min(1.0, stall_after / 4)):
+        since = desk.running_since
+        if since is not None and time.monotonic() - since > stall_after:
+            desk.stop(
+                DeviceStalled(
+                    f"a round has taken more than {stall_after:g} s: the device does not answer. "
+                    "Make a new engine, or allow more with stall_after="
+                )
+            )
+            return

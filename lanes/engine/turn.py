@@ -1,0 +1,93 @@
+"""One round's work in plain values: what the desk hands to the runner, and what comes back."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from lanes.decisions.program import Read
+from lanes.errors import LanesError
+from lanes.plan import Plan
+from lanes.record import Admitted, Evicted, RowKind, Seat
+from lanes.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Draw a token from a row's logits, for this position of its stream; `digest`: also hash the row."""
+
+    sampling: Sampling
+    position: int
+    digest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A token that was drawn; `finite` is False where the row's logits were not numbers."""
+
+    token: int
+    finite: bool
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a row was read for: the logits at the read's tokens ([n], float32) and the row's logsumexp (float32)."""
+
+    logits: np.ndarray
+    logsumexp: float
+
+
+Wanted: TypeAlias = Draw | Read
+
+
+class Cell(NamedTuple):
+    """One packed row: a token of a slot's request at a position, and what its logits are wanted for."""
+
+    slot: int
+    id: int
+    kind: RowKind
+    position: int
+    token: int
+    wanted: Wanted | None = None
+
+
+class Chunk(NamedTuple):
+    """One piece: tokens of a slot's request from `start` on; `wanted` pairs an index into them with what is wanted."""
+
+    slot: int
+    id: int
+    start: int
+    tokens: tuple[int, ...]
+    wanted: tuple[tuple[int, Wanted], ...] = ()
+    keep: tuple[int, ...] = ()
+    """The prompt's tokens up to the piece's end, where the state after it may serve later prompts that begin alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A planned round: what to run, and what the record needs to know of it."""
+
+    start: float
+    plan: Plan
+    groups: tuple[tuple[Cell, ...], ...]
+    chunk: Chunk | None
+    seats: tuple[Seat, ...]
+    admitted: tuple[Admitted, ...]
+    evicted: tuple[Evicted, ...]
+
+
+class Reply(NamedTuple):
+    """What a row gave to a request."""
+
+    id: int
+    wanted: Wanted
+    got: Drawn | Found
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn gave: replies, and for each request that failed in it, by id, why."""
+
+    replies: tuple[Reply, ...] = ()
+    failures: tuple[tuple[int, LanesError], ...] = ()
