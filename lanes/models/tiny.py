@@ -146,7 +146,7 @@ def _draw(model: Any, seed: int) -> None:
     for key, (name, array) in zip(mx.random.split(mx.random.key(seed), len(named)), named, strict=True):
         if name.endswith("A_log"):
             # Slow decay: with the class's own draw a recurrent state forgets everything within a token.
-            drawn.append((name, mx.log(mx.random.uniform(0.005, 0.5, array.shape, key=key))))
+            drawn.append((name, mx.log(mx.random.uniform(0.001, 0.05, array.shape, key=key))))
         elif array.ndim >= 2:
             fan_in = 1 if "embed" in name else array.shape[1] if "conv" in name else array.shape[-1]
             drawn.append((name, mx.random.normal(array.shape, scale=fan_in**-0.5, key=key)))
