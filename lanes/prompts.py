@@ -80,8 +80,8 @@ def encode_text(tokenizer: Tokenizer, text: str, special: bool) -> tuple[int, ..
     """Token ids of a rendered text; `special` as in `Prompt`. An end token that the tokenizer adds is left out."""
     ids = tuple(tokenizer.encode(text, add_special_tokens=special))
     if special and ids and ids[-1] == tokenizer.eos_token_id:  # the model would go on after the end of its text
-        plain = tokenizer.encode(text, add_special_tokens=False)
-        return ids if plain and plain[-1] == ids[-1] else ids[:-1]
+        plain = tuple(tokenizer.encode(text, add_special_tokens=False))
+        return ids if ids[-len(plain) :] == plain else ids[:-1]
     return ids
 
 

@@ -15,7 +15,7 @@ import mlx.core as mx
 from lanes.errors import InvalidRequest
 
 _MASK = (1 << 64) - 1
-_LEAST, _MOST = 1e-30, 1e30  # 1 / temperature stays a normal float32
+_COLDEST = 1e30  # the largest 1 / temperature: zero times it must stay zero in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def draw(logits: mx.array, sampling: Sampling, position: int) -> mx.array:
     if sampling.seed is None:
         raise ValueError("a draw above temperature 0 needs a seed")
     below = logits - mx.max(logits, axis=-1, keepdims=True)
-    scaled = below * min(max(1 / sampling.temperature, _LEAST), _MOST)
+    scaled = below * min(1 / sampling.temperature, _COLDEST)
     kept = _kept(below, sampling)
     if kept is not None:
         scaled = mx.where(kept, scaled, -math.inf)

@@ -9,7 +9,7 @@ from lanes.errors import InvalidRequest
 from lanes.prompts import Tokenizer
 
 _BROKEN = "\ufffd"  # a decoder's sign for bytes that are no character, or not yet
-_LONG, _KEPT = 64, 16  # tokens of a window that finds no end, and how many of them its last character can need
+_LONG, _KEPT = 64, 4  # tokens of a window that finds no end, and how many of them a character of 4 bytes can need
 
 
 class Detokenizer:
@@ -41,7 +41,7 @@ class Detokenizer:
         text = self._decode(self._window)
         safe = len(text) - text.endswith(_BROKEN)
         new = text[self._shown : safe]
-        self._shown = max(self._shown, safe)
+        self._shown = safe
         if new and safe == len(text):
             self._go_on_with([])
         elif len(self._window) > _LONG:
@@ -145,10 +145,10 @@ def special_ids(tokenizer: Tokenizer) -> frozenset[int]:
 
 def _byte_ids(tokenizer: Tokenizer) -> dict[int, bytes]:
     """The tokens that stand for one byte of a character outside ASCII, where a tokenizer falls back to bytes."""
-    known = tokenizer.get_vocab()
-    if "<0x80>" not in known:
+    ids = [tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in range(0x80, 0x100)]
+    if None in ids or len(set(ids)) < len(ids):  # an unknown token has no id, or that of the unknown one
         return {}
-    return {known[name]: bytes([byte]) for byte in range(0x80, 0x100) if (name := f"<0x{byte:02X}>") in known}
+    return {token: bytes([byte]) for token, byte in zip(ids, range(0x80, 0x100), strict=True)}
 
 
 def _anchor(tokenizer: Tokenizer) -> list[int]:

@@ -29,14 +29,19 @@ def test_bos_is_there_once():
     )
 
 
+def test_an_end_token_in_the_text_is_kept():
+    tokenizer = zoo.tokenizer("byte_level_bos")
+    assert encode(tokenizer, "yes</s>") == tokenizer.encode("yes</s>")
+
+
 def test_an_end_token_that_the_tokenizer_adds_is_left_out():
     tokenizer = zoo.build("byte_level")
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair=None, special_tokens=[("<s>", 1), ("</s>", 2)]
     )
     assert tokenizer.encode("yes")[-1] == 2
-    assert encode(tokenizer, "yes")[-1] != 2
-    assert encode(tokenizer, "yes</s>")[-1] == 2
+    assert encode(tokenizer, "yes") == tokenizer.encode("yes")[:-1]
+    assert encode(tokenizer, "yes</s>") == [*encode(tokenizer, "yes"), 2]
 
 
 @pytest.mark.parametrize("wrap", [lambda tokenizer: tokenizer, TokenizerWrapper])

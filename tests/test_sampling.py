@@ -13,7 +13,7 @@ from mlx_lm import sample_utils
 from lanes.errors import InvalidRequest
 from lanes.sampling import Sampling, draw, draw_rows, key
 
-LOGITS = mx.array([2.0, 0.5, -1.0, 1.0, 0.0, -3.0, 1.9, -0.2])
+LOGITS = mx.array([1.0, 0.5, -1.0, 2.0, 0.0, -3.0, 1.9, -0.2])
 
 
 def softmax(logits, temperature=1.0):
@@ -67,6 +67,10 @@ def test_top_p_keeps_the_fewest_that_reach_p(top_p):
     assert support(Sampling(1e6, top_p=top_p, seed=2)) == set(kept.tolist())
 
 
+def test_top_p_that_is_reached_exactly_needs_no_more():
+    assert len(support(Sampling(1.0, top_p=0.5, seed=2), mx.zeros((4,)))) == 2
+
+
 @pytest.mark.parametrize("min_p", [0.0, 0.001, 0.05, 0.3, 0.9, 1.0])
 def test_min_p_keeps_those_with_this_share_of_the_likeliest(min_p):
     probabilities = softmax(LOGITS)
@@ -78,7 +82,7 @@ def test_min_p_keeps_those_with_this_share_of_the_likeliest(min_p):
 @given(
     top_p=st.sampled_from([0.3, 0.6, 0.9, 1.0]),
     top_k=st.integers(0, 9),
-    min_p=st.sampled_from([0.0, 0.02, 0.2, 0.5]),
+    min_p=st.sampled_from([0.0, 0.02, 0.2, 0.5, 1.0]),
     seed=st.integers(0, 2**32),
 )
 def test_filters_together_keep_what_mlx_lm_keeps(top_p, top_k, min_p, seed):
@@ -92,7 +96,7 @@ def test_filters_together_keep_what_mlx_lm_keeps(top_p, top_k, min_p, seed):
 
 
 def test_a_greedy_draw_is_the_argmax_and_needs_no_seed():
-    assert draw(LOGITS, Sampling(), 5).item() == 0
+    assert draw(LOGITS, Sampling(), 5).item() == 3
     assert draw(mx.array([1.0, 3.0, 3.0]), Sampling(), 5).item() == 1
 
 
@@ -103,7 +107,7 @@ def test_a_draw_without_a_seed_is_an_error():
 
 @pytest.mark.parametrize("temperature", [1e-320, 1e-30, 1e-3])
 def test_a_tiny_temperature_takes_the_likeliest(temperature):
-    assert set(draws(Sampling(temperature, seed=4), 50).tolist()) == {0}
+    assert set(draws(Sampling(temperature, seed=4), 50).tolist()) == {3}
 
 
 @pytest.mark.parametrize("temperature", [1e30, 1e300])

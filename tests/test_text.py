@@ -7,6 +7,7 @@ import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from tokenizers import AddedToken
 
 from lanes.errors import InvalidRequest
 from lanes.text import Detokenizer, Stops, TextStream
@@ -88,6 +89,20 @@ def test_endless_broken_bytes_are_shown_as_they_come(tokens):
     assert len("".join(pieces[:400])) >= len(whole(tokenizer, ids[:400])) - 3
 
 
+@pytest.mark.parametrize("n_broken", range(58, 68))
+def test_a_character_behind_many_broken_bytes_is_whole(n_broken):
+    tokenizer = zoo.tokenizer("byte_level")
+    ids = tokenizer.convert_tokens_to_ids(["ð"] * n_broken + ["ð", "Ł", "ĺ", "Ģ"])
+    assert "".join(streamed(tokenizer, ids)) == "\ufffd" * n_broken + "😀"
+
+
+def test_a_replacement_character_of_its_own_keeps_its_place_before_bytes():
+    tokenizer = zoo.build("byte_fallback")
+    tokenizer.add_tokens([AddedToken("\ufffd", normalized=False)])
+    tokens = tokenizer.convert_tokens_to_ids(["▁yes", "\ufffd", "<0xC3>", "<0xA9>"])
+    assert "".join(streamed(tokenizer, tokens)) == whole(tokenizer, tokens) == "yes\ufffdé"
+
+
 class Counting:
     """A tokenizer that counts the tokens it decodes."""
 
@@ -136,6 +151,11 @@ def test_stops_cut_at_the_first_that_completes_however_the_text_comes(text, stop
     assert cutter.found == bool(ends)
 
 
+def test_a_stop_that_completes_first_wins_over_one_that_begins_first():
+    assert Stops(["abcc", "b"]).push("abcc") == "a"
+    assert Stops(["ab", "b"]).push("ab") == ""
+
+
 @given(text=st.text("ab", max_size=12), stop=st.text("ab", min_size=1, max_size=5))
 def test_stops_hold_back_no_more_than_could_become_a_stop(text, stop):
     cutter = Stops(stop)
@@ -166,6 +186,7 @@ def test_a_stop_token_ends_the_stream_and_releases_what_was_held():
     held = [stream.push(token) for token in tokenizer.convert_tokens_to_ids(["a", "Ċ"])]
     assert (held, stream.finished) == (["a", ""], None)
     assert (stream.push(2), stream.finished, stream.flush()) == ("\n", "stop", "")
+    assert stream.push(5) == ""
 
 
 def test_flush_gives_the_rest_without_a_finish():
