@@ -43,7 +43,7 @@ class Desk:
             check_room(state.rules, kind, len(state.streams if kind == "stream" else state.decisions))
             work = make(next(state.ids), self._record.now())
             if not wait and not enters_now(state.rules, work.job, state.slots, state.streams, state.decisions):
-                raise Busy(f"no slot is free for a {kind} now: try again later, or leave out wait=False to queue for one")
+                raise Busy(f"no slot is free for a {kind} now: try again later, or leave out wait=False")
             state.enter(work)
             self._changed.notify_all()
             return work
@@ -165,7 +165,9 @@ class Desk:
     def _sweep(self, now: float) -> None:
         """End what was cancelled or came too late."""
         for job in self._state.expired(now):
-            late = DeadlineExceeded(f"{job.kind} {job.id} was not done by its deadline: allow more time, or lighten the load")
+            late = DeadlineExceeded(
+                f"{job.kind} {job.id} was not done by its deadline: allow more, or lighten the load"
+            )
             self._state.end(job.id, "deadline", now, late)
         cancels, self._cancels = self._cancels, {}
         for id in cancels:

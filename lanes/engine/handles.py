@@ -82,7 +82,9 @@ class Handle(Generic[Result]):
         request ended with (Cancelled, DeadlineExceeded, EngineClosed, EngineFailed, DeviceStalled, ...).
         """
         if not self.wait(timeout):
-            raise TimeoutError(f"{self.kind} {self.id} has no result after {timeout} s: it goes on; ask again or cancel")
+            raise TimeoutError(
+                f"{self.kind} {self.id} has no result after {timeout} s, but goes on: ask again, or cancel"
+            )
         return self._outcome()
 
     def __await__(self) -> Generator[Any, None, Result]:

@@ -79,7 +79,7 @@ class Runner:
         failures = {}
         for id, slot in slots.items():
             self.forward.clear(slot)
-            failures[id] = EngineFailed(f"the model's forward failed: {type(error).__name__}: {error}; the engine goes on")
+            failures[id] = EngineFailed(f"the model's forward failed ({type(error).__name__}: {error}); others go on")
             failures[id].__cause__ = error
         return failures
 
@@ -105,12 +105,12 @@ class _Reading:
 
     def replies(self) -> Iterator[Reply]:
         """The replies, in the order in which they were wanted; after the arrays were evaluated."""
-        tokens = iter([] if self._tokens is None else self._tokens.tolist())
-        finite = [] if self._finite is None else self._finite.tolist()
+        tokens = iter([] if self._tokens is None else np.array(self._tokens).tolist())
+        finite = np.array([] if self._finite is None else self._finite)
         for at, (row, id, want) in enumerate(self._wanted):
             if isinstance(want, Draw):
                 digest = hashlib.sha256(np.array(self._hashed[row]).tobytes()).hexdigest() if want.digest else None
-                yield Reply(id, want, Drawn(next(tokens), finite[row], digest))
+                yield Reply(id, want, Drawn(next(tokens), bool(finite[row]), digest))
             else:
                 logits, logsumexp = self._read[at]
-                yield Reply(id, want, Found(np.array(logits), float(logsumexp.item())))
+                yield Reply(id, want, Found(np.array(logits), float(np.array(logsumexp))))

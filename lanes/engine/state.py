@@ -1,4 +1,4 @@
-"""Who waits, who holds a slot, and how far each request is. No lock and no device: the desk guards it, a turn runs it."""
+"""Who waits, who holds a slot, and how far each request is. No lock, no device: the desk guards it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,17 +14,16 @@ from lanes.record import (
     Admitted,
     Evicted,
     Finished,
-    Piece,
     Reason,
     Round,
-    RowKind,
     Rounds,
-    RowsOf,
+    RowKind,
     Seat,
     SlotView,
     Submitted,
     Waiting,
 )
+from lanes.record import State as RecordState
 
 TakeSeat = Callable[[int, Work], "int | None"]
 """Makes a slot ready for a request; how many of its prompt's tokens were kept from before (None: not asked)."""
@@ -119,8 +118,7 @@ class State:
     def _seats(self) -> Iterable[Seat]:
         for slot, held in enumerate(self.slots):
             if held:
-                state = "live" if held.live else "branch" if held.leg and held.job.kind == "decision" else "filling"
-                yield Seat(slot, held.job.id, held.job.kind, state)
+                yield Seat(slot, held.job.id, held.job.kind, _seat_state(held))
 
     def _cells(self, slot: int, rows: int) -> Iterable[Cell]:
         """The next rows of a slot: a live stream's newest token, or the next tokens of a prompt's tail."""
@@ -134,7 +132,7 @@ class State:
         segment = work.segments[held.leg]
         first = held.at(self.rules.piece)
         wanted = self._wanted(work, held.leg)
-        kind: RowKind = "branch" if held.leg and held.job.kind == "decision" else "tail"
+        kind: RowKind = "branch" if _seat_state(held) == "branch" else "tail"
         for at in range(first, first + rows):
             yield Cell(slot, held.job.id, kind, segment.start + at, segment.tokens[at], wanted.get(at))
 
@@ -195,22 +193,18 @@ class State:
     def note(self, now: float, turn: Turn | None = None, gained: Iterable[int] = (), error: str | None = None) -> None:
         """Put the round, or what happened without one, into the record, and tell the callers."""
         if turn or self._submitted or self._finished:
-            start = turn.start if turn else now
-            facts = _facts(turn, set(gained)) if turn else {}
-            self.record.append(
-                Round(
-                    index=self.record.next_index,
-                    start=start,
-                    end=now,
-                    width=self.rules.width,
-                    submitted=tuple(self._submitted),
-                    finished=tuple(self._finished),
-                    waiting_streams=len(self.streams),
-                    waiting_decisions=len(self.decisions),
-                    error=error,
-                    **facts,
-                )
+            done = Round(
+                index=self.record.next_index,
+                start=turn.start if turn else now,
+                end=now,
+                width=self.rules.width,
+                submitted=tuple(self._submitted),
+                finished=tuple(self._finished),
+                waiting_streams=len(self.streams),
+                waiting_decisions=len(self.decisions),
+                error=error,
             )
+            self.record.append(turn.fill_in(done, set(gained)) if turn else done)
             self._submitted, self._finished = [], []
         self.announce()
 
@@ -229,7 +223,7 @@ class State:
         used = total if held.live else work.segments[held.leg].start + held.at(self.rules.piece)
         return SlotView(
             index=slot,
-            state="live" if held.live else "branch" if held.leg and held.job.kind == "decision" else "filling",
+            state=_seat_state(held),
             kind=held.job.kind,
             id=held.job.id,
             prompt_tokens=total,
@@ -255,20 +249,8 @@ NOT_FINITE = (
 )
 
 
-def _facts(turn: Turn, gained: set[int]) -> dict[str, object]:
-    """A turn as the record keeps it."""
-    rows: dict[int, RowsOf] = {}
-    for group in turn.groups:
-        for cell in group:
-            before = rows.get(cell.slot)
-            number = before.rows + 1 if before else 1
-            rows[cell.slot] = RowsOf(cell.slot, cell.id, cell.kind, number, int(cell.id in gained))
-    chunk = turn.chunk
-    return {
-        "groups": len(turn.groups),
-        "rows": tuple(rows.values()),
-        "piece": Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens)) if chunk else None,
-        "admitted": turn.admitted,
-        "evicted": turn.evicted,
-        "seats": turn.seats,
-    }
+def _seat_state(held: Held) -> RecordState:
+    """live, filling, or branch: a decision past its trunk."""
+    if held.live:
+        return "live"
+    return "branch" if held.leg and held.job.kind == "decision" else "filling"

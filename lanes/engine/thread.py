@@ -82,8 +82,8 @@ def start(options: Options) -> tuple[Served, Thread, Event]:
         raise begun.error
     assert begun.served is not None
     stopped = Event()
-    watch = Thread(target=_watch, args=(begun.served.desk, options.stall_after, stopped), name="lanes-watch", daemon=True)
-    watch.start()
+    watched = (begun.served.desk, options.stall_after, stopped)
+    Thread(target=_watch, args=watched, name="lanes-watch", daemon=True).start()
     return begun.served, thread, stopped
 
 

@@ -1,6 +1,6 @@
 """One round's work in plain values: what the desk hands to the runner, and what comes back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from lanes.decisions.program import Read
 from lanes.errors import LanesError
 from lanes.plan import Plan
-from lanes.record import Admitted, Evicted, RowKind, Seat
+from lanes.record import Admitted, Evicted, Piece, Round, RowKind, RowsOf, Seat
 from lanes.sampling import Sampling
 
 
@@ -75,6 +75,23 @@ class Turn:
     seats: tuple[Seat, ...]
     admitted: tuple[Admitted, ...]
     evicted: tuple[Evicted, ...]
+
+    def fill_in(self, done: Round, gained: set[int]) -> Round:
+        """The round with this turn's part of its record; `gained` are the streams that got a token from it."""
+        rows: dict[int, RowsOf] = {}
+        for cell in (cell for group in self.groups for cell in group):
+            before = rows[cell.slot].rows if cell.slot in rows else 0
+            rows[cell.slot] = RowsOf(cell.slot, cell.id, cell.kind, before + 1, int(cell.id in gained))
+        chunk = self.chunk
+        return replace(
+            done,
+            groups=len(self.groups),
+            rows=tuple(rows.values()),
+            piece=Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens)) if chunk else None,
+            admitted=self.admitted,
+            evicted=self.evicted,
+            seats=self.seats,
+        )
 
 
 class Reply(NamedTuple):

@@ -98,4 +98,3 @@ class DecisionWork(Work):
 def prompt_segment(ids: tuple[int, ...], piece: int, packed: bool) -> Segment:
     """A stream's prompt, whose last row is drawn from."""
     return Segment(0, ids, stretch(0, len(ids), piece, packed), ((len(ids) - 1, None),))
-

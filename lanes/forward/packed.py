@@ -33,14 +33,15 @@ class Packed:
     def __init__(self, loaded: Loaded, slots: int, width: int) -> None:
         self.model: Any = loaded.model
         self.width = width
-        self.windows = windows(self.model)
-        if self.windows is None or not teach(loaded.model):
+        found = windows(self.model)
+        if found is None or not teach(loaded.model):
             raise ModelError(f"{loaded.arch} keeps more than plain keys and values: its rows cannot be packed")
+        self.windows = found
         self.slots = [SlotKV(len(self.windows)) for _ in range(slots)]
         self._overlap = on_cpu()
 
     def open(self, slot: int, tokens: int, marks: Sequence[int] = ()) -> None:
-        """Begin a sequence of at most `tokens` tokens in a slot. `marks` are not needed: positions address the state."""
+        """Begin a sequence of at most `tokens` tokens in a slot. `marks` need nothing: positions address the state."""
         self.slots[slot].reserve(tokens)
 
     def clear(self, slot: int) -> None:
@@ -90,7 +91,7 @@ class Packed:
 
 
 def windows(model: Any) -> list[int | None] | None:
-    """The sliding window of each layer (None: none), or None for a model that keeps anything else than keys and values."""
+    """The sliding window of each layer (None: none); None for a model that keeps more than keys and values."""
     from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
 
     found: list[int | None] = []

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import mlx.core as mx
-from mlx.utils import tree_flatten
+from lanes.forward.single import arrays_in
 
 Tokens = tuple[int, ...]
 
@@ -60,7 +59,7 @@ class PrefixCache:
     def keep(self, tokens: Sequence[int], state: list[Any]) -> None:
         """Keep a copy of a state, already evaluated; one that is larger than the limit is not kept."""
         key = tuple(tokens)
-        nbytes = sum(leaf.nbytes for _, leaf in tree_flatten(state) if isinstance(leaf, mx.array))
+        nbytes = sum(array.nbytes for array in arrays_in(state))
         if nbytes > self.limit:
             return
         if self.cuttable:

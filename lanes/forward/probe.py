@@ -4,7 +4,7 @@ Rows of several lengths are run in every position of the round with ever other n
 same logits. A model that keeps more than plain keys and values, or computes its own attention, takes the single route.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -46,7 +46,8 @@ class Exactness:
 
     def __repr__(self) -> str:
         verdict = "exact" if self.exact else "NOT exact"
-        return f"Exactness({verdict}: {self.route} route, {self.width} rows a round, pieces of {self.piece}; {self.why})"
+        shape = f"{self.route} route, {self.width} rows a round, pieces of {self.piece}"
+        return f"Exactness({verdict}: {shape}; {self.why})"
 
 
 def prepare(loaded: Loaded, slots: int, piece: int, width: int | None = None) -> tuple[Forward, Exactness]:
@@ -59,7 +60,7 @@ def prepare(loaded: Loaded, slots: int, piece: int, width: int | None = None) ->
         raise InvalidRequest(f"width is the number of packed rows in a round, 1 to 64, not {width}")
     widths = [width] if width else [w for w in WIDTHS if w <= max(8, slots)]
     try:
-        forward = Packed(loaded, max(slots, max(widths)), widths[0])
+        forward = Packed(loaded, max(slots, *widths), widths[0])
         _check_against_model(forward, loaded, piece)
     except (ModelError, _Differs) as reason:
         return _single(loaded, slots, piece, str(reason))
@@ -80,9 +81,7 @@ def prepare(loaded: Loaded, slots: int, piece: int, width: int | None = None) ->
     for slot in range(len(forward.slots)):
         forward.clear(slot)
     del forward.slots[slots:]
-    return forward, Exactness(
-        passed, "packed", forward.width, piece, compared, tuple(lengths), tuple(tried), why
-    )
+    return forward, Exactness(passed, "packed", forward.width, piece, compared, tuple(lengths), tuple(tried), why)
 
 
 class _Differs(Exception):
@@ -124,7 +123,7 @@ def _check_against_model(forward: Packed, loaded: Loaded, piece: int) -> None:
                 block = tokens[at : min(at + forward.width, split)]
                 forward.rows([Row(slot, at + i, token) for i, token in enumerate(block)])
         last = [Row(slot, position, tokens[position]) for slot in (0, 1) for position in (split, split + 1)]
-        got = mx.concatenate([forward.rows(last[i : i + forward.width])[: forward.width] for i in range(0, 4, forward.width)])
+        got = mx.concatenate([forward.rows(last[at : at + forward.width]) for at in range(0, 4, forward.width)])
         mx.eval(got, want)
     except (ModelError, TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError) as error:
         raise _Differs(f"its forward does not take packed rows ({type(error).__name__}: {error})") from error
@@ -136,7 +135,7 @@ def _check_against_model(forward: Packed, loaded: Loaded, piece: int) -> None:
 
 
 def _fill(forward: Packed, loaded: Loaded, piece: int, slots: int) -> list[int]:
-    """Give the slots states of unlike lengths, from one real fill; returns the lengths, at most LENGTHS and the context."""
+    """Give the slots states of unlike lengths, from one real fill; returns the lengths."""
     longest = min(max(LENGTHS), loaded.context - 2)
     body = -(-longest // piece) * piece
     tokens = _tokens(loaded, body)
@@ -191,5 +190,3 @@ def _bits(logits: mx.array) -> np.ndarray:
     wide = logits.astype(mx.float32)
     mx.eval(wide)
     return np.array(wide).view(np.uint32)
-
-

@@ -63,7 +63,7 @@ class Single:
         """The slot's arrays, to be evaluated after `fill`; marks included, so that none holds a graph."""
         kept = [saved for saved in self._marks[slot].values() if saved is not None]
         states = [[layer.state for layer in self._caches[slot]], kept]
-        return [leaf for _, leaf in tree_flatten(states) if isinstance(leaf, mx.array)]
+        return arrays_in(states)
 
     def save(self, slot: int, tokens: int) -> list[Any]:
         """A copy of the state, which must stand at `tokens`."""
@@ -84,6 +84,12 @@ class Single:
         for layer, state in zip(self._caches[slot], saved, strict=True):
             layer.state = _copy(state)
         self._at[slot] = position
+
+
+def arrays_in(state: Any) -> list[mx.array]:
+    """All arrays of a state, however it is nested."""
+    leaves: list[tuple[str, Any]] = tree_flatten(state)  # type: ignore[assignment]
+    return [leaf for _, leaf in leaves if isinstance(leaf, mx.array)]
 
 
 def _copy(state: Any) -> Any:

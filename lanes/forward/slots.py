@@ -44,7 +44,9 @@ class SlotKV:
 
     def copy(self, tokens: int) -> list[mx.array]:
         """The first `tokens` positions of every layer, keys and values in turn, in memory of their own."""
-        return [mx.contiguous(array[:, :, :tokens]) for pair in zip(self.keys, self.values, strict=True) for array in pair]
+        return [
+            mx.contiguous(array[:, :, :tokens]) for pair in zip(self.keys, self.values, strict=True) for array in pair
+        ]
 
     def paste(self, saved: list[mx.array], tokens: int) -> None:
         """Write the first `tokens` positions of what `copy` returned."""
