@@ -14,7 +14,8 @@ from lanes.engine.state import State
 from lanes.errors import DeviceStalled, EngineClosed, EngineFailed
 from lanes.forward import Exactness, prepare
 from lanes.forward.prefix import PrefixCache
-from lanes.models import Loaded, load
+from lanes.models import load
+from lanes.models.loaded import Loaded
 from lanes.plan import Policy, Rules
 from lanes.record import Rounds
 

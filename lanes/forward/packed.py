@@ -10,7 +10,7 @@ from lanes.forward.attention import teach
 from lanes.forward.math import on_cpu
 from lanes.forward.slots import SlotKV
 from lanes.forward.views import PieceView, RowsView, Run
-from lanes.models import Loaded
+from lanes.models.loaded import Loaded
 
 
 class Row(NamedTuple):

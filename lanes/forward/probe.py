@@ -14,7 +14,7 @@ import numpy as np
 from lanes.errors import InvalidRequest, ModelError
 from lanes.forward.packed import Packed, Row
 from lanes.forward.single import Single
-from lanes.models import Loaded
+from lanes.models.loaded import Loaded
 
 Forward: TypeAlias = Packed | Single
 WIDTHS = (16, 8, 4)

@@ -11,7 +11,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten, tree_map
 
 from lanes.forward.packed import Row
-from lanes.models import Loaded
+from lanes.models.loaded import Loaded
 
 
 class Single:
