@@ -5,9 +5,27 @@ The public names load their modules on first use, so `import lanes` stays quick.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanes import blas as _blas
+
+if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to the interpreter
+    from lanes.doctor import examine as examine
+    from lanes.engine import Engine as Engine
+    from lanes.engine import Pending as Pending
+    from lanes.engine import Stream as Stream
+    from lanes.errors import Busy as Busy
+    from lanes.errors import Cancelled as Cancelled
+    from lanes.errors import DeadlineExceeded as DeadlineExceeded
+    from lanes.errors import DeviceStalled as DeviceStalled
+    from lanes.errors import EngineClosed as EngineClosed
+    from lanes.errors import EngineFailed as EngineFailed
+    from lanes.errors import InvalidRequest as InvalidRequest
+    from lanes.errors import LanesError as LanesError
+    from lanes.errors import ModelError as ModelError
+    from lanes.models import Loaded as Loaded
+    from lanes.models import load as load
+    from lanes.models import tiny as tiny
 
 __version__ = "0.1.0"
 

@@ -5,6 +5,7 @@ before `load` is called.
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,9 @@ CHOICES = '"default", a folder with a model in it, a hub id such as "mlx-communi
 
 
 def __getattr__(name: str) -> Any:
+    """`Loaded` comes with MLX, which a mere description of a model does without."""
     if name == "Loaded":
-        from lanes.models.loaded import Loaded
-
-        return Loaded
+        return import_module("lanes.models.loaded").Loaded
     raise AttributeError(f"module 'lanes.models' has no attribute {name!r}")
 
 

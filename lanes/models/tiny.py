@@ -82,7 +82,9 @@ class TinySpec:
 
 
 def tiny(arch: str = "llama", seed: int = 0, **sizes: Any) -> TinySpec:
-    """Describe a tiny random model: float32, 512 tokens, a context of 4,096, the same weights for the same arguments.
+    """Describe a tiny random model: float32, 512 tokens, a context of 4,096.
+
+    The same arguments give the same weights on the same kind of device.
 
     sizes: keys of ARCHITECTURES[arch] to change, such as num_hidden_layers=4. Raises ModelError for an unknown
     architecture or size.
