@@ -17,6 +17,8 @@ from lanes.record.totals import Tally, Totals
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from lanes.record.timeline import Timeline
+
 KEEP = 20_000
 _Part = TypeVar("_Part", RowsOf, Seat)
 
@@ -114,6 +116,12 @@ class Rounds:
     def summary(self) -> Summary:
         """Gaps and steps of the rounds that are kept, in seconds."""
         return summarise(self.copy())
+
+    def timeline(self, since: int = 0, last: int = 300) -> "Timeline":
+        """A picture of the rounds from number `since` on, of them the `last` newest; a notebook shows it."""
+        from lanes.record.timeline import Timeline
+
+        return Timeline(self.since(since).rounds[-last:], self.slots)
 
     def to_frame(self) -> "DataFrame":
         """One row a round, as a pandas frame; the columns are described in `lanes.record.frame`."""

@@ -1,0 +1,57 @@
+"""A static picture of rounds, for the last value of a notebook's cell: as an SVG image, and as plain text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanes.record.drawing import svg
+from lanes.record.shapes import Round
+from lanes.record.stays import Work, cells
+
+TEXT_ROUNDS = 100
+SIGNS: dict[Work, str] = {"decode": "=", "draft": "~", "piece": "#", "tail": "+", "branch": "*", "held": "-"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Timeline:
+    """Some rounds as a picture: slots as lanes, rounds to scale in time, colours for the work done.
+
+    There is no HTML form on purpose: front ends prefer it to the image, and some then strip the drawing from it.
+    """
+
+    rounds: tuple[Round, ...]
+    slots: int
+
+    def svg(self) -> str:
+        """The picture as one SVG element, 960 units wide, without scripts or anything from outside."""
+        return svg(self.rounds, self.slots)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the SVG to a file; returns its path."""
+        path = Path(path)
+        path.write_text(self.svg() + "\n", encoding="utf-8")
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        """One line a slot, one character a round: no times, so the same rounds always give the same text."""
+        return text(self.rounds, self.slots)
+
+
+def text(rounds: Sequence[Round], slots: int) -> str:
+    """The rounds in characters, the newest 100 where there are more."""
+    shown = rounds[-TEXT_ROUNDS:]
+    if not shown:
+        return f"Timeline: no rounds, {slots} slots"
+    grid = [["."] * len(shown) for _ in range(slots)]
+    used: set[Work] = set()
+    for column, done in enumerate(shown):
+        for cell in cells(done):
+            grid[cell.slot][column] = SIGNS[cell.works[0]]
+            used.add(cell.works[0])
+    head = f"Timeline: rounds {shown[0].index} to {shown[-1].index}, {slots} slots"
+    lines = [f"slot {slot:<2} {''.join(line)}" for slot, line in enumerate(grid)]
+    legend = [f"{sign} {work}" for work, sign in SIGNS.items() if work in used]
+    return "\n".join([head, *lines, " " * 8 + ", ".join([*legend, ". free"])])
