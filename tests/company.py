@@ -36,7 +36,7 @@ def tokens(count: int, seed: int = 0) -> list[int]:
     return Random(seed).choices(range(3, 500), k=count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ask:
     """A request that can be made again and again: a stream, or a decision where there are labels."""
 
