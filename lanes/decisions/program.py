@@ -6,10 +6,11 @@ branch takes exactly the cut that its whole prompt would take alone: that is why
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from lanes.decisions.labels import BoundLabels
-from lanes.decisions.trie import ROOT
+from lanes.decisions.trie import ROOT, Tokens, Trie
 from lanes.jobs import Leg, route, stretch
 from lanes.prompts import Prompt, common_length
 
@@ -92,10 +93,20 @@ def _branch(index: int, start: int, prompt: Prompt, bound: BoundLabels, piece: i
     root = (len(tokens) - 1, Read(index, ROOT, trie.nodes[ROOT].tokens))
     leg = stretch(start, end, piece, packed)
     yield Segment(start, tokens, leg, (root,))
-    for rows in trie.legs():
-        reads = tuple((at, Read(index, node, trie.nodes[node].tokens)) for at, node in rows.reads)
-        leg = Leg(0, len(rows.tokens)) if packed else Leg(-(-len(rows.tokens) // piece), 0)
-        yield Segment(end + rows.depth, rows.tokens, leg, reads)
+    for depth, tokens, nodes in _stretches(trie, whole=packed):
+        reads = tuple((at, Read(index, node, trie.nodes[node].tokens)) for at, node in nodes)
+        yield Segment(end + depth, tokens, Leg(0, len(tokens)) if packed else Leg(-(-len(tokens) // piece), 0), reads)
+
+
+def _stretches(trie: Trie, whole: bool) -> Iterator[tuple[int, Tokens, tuple[tuple[int, int], ...]]]:
+    """The trie's legs as (depth, tokens, reads); not `whole`: cut wherever another leg begins, as only ends are kept."""
+    legs = trie.legs()
+    borders = {leg.depth for leg in legs}
+    for leg in legs:
+        ends = [at for at in range(1, len(leg.tokens)) if not whole and leg.depth + at in borders]
+        for first, last in pairwise([0, *ends, len(leg.tokens)]):
+            reads = tuple((at - first, node) for at, node in leg.reads if first <= at < last)
+            yield leg.depth + first, leg.tokens[first:last], reads
 
 
 def _body(prompt: Prompt, piece: int) -> int:

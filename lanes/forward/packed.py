@@ -8,6 +8,7 @@ import mlx.core as mx
 from lanes.errors import ModelError
 from lanes.forward.attention import teach
 from lanes.forward.math import on_cpu
+from lanes.forward.rope import share_tables
 from lanes.forward.slots import SlotKV
 from lanes.forward.views import PieceView, RowsView, Run
 from lanes.models.loaded import Loaded
@@ -39,6 +40,7 @@ class Packed:
         self.windows = found
         self.slots = [SlotKV(len(self.windows)) for _ in range(slots)]
         self._overlap = on_cpu()
+        self._tables = share_tables(loaded.model) if on_cpu() else None
 
     def open(self, slot: int, tokens: int, marks: Sequence[int] = ()) -> None:
         """Begin a sequence of at most `tokens` tokens in a slot. `marks` need nothing: positions address the state."""
@@ -61,6 +63,8 @@ class Packed:
         """
         idle = self.width - len(rows)
         offset = mx.array([row.position for row in rows] + [0] * idle)
+        if self._tables:
+            self._tables.begin(offset)
         tokens = mx.array([[row.token] for row in rows] + [[0]] * idle)
         runs = self._runs(rows)
         views = [RowsView(layer, window, runs, offset, self._overlap) for layer, window in enumerate(self.windows)]

@@ -74,6 +74,7 @@ class Single:
     def load(self, slot: int, saved: list[Any], tokens: int) -> None:
         """Put a state saved at `tokens` into an open slot."""
         self._restore(slot, saved, tokens)
+        self._reach(slot, tokens)
 
     def _reach(self, slot: int, position: int) -> None:
         self._at[slot] = position

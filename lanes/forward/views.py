@@ -1,7 +1,8 @@
 """What a model of mlx-lm sees as its cache: one layer of one round, over the slots' own KV buffers.
 
 A model calls `update_and_fetch`, reads `offset` for its rotary positions and asks for a mask; its attention then comes
-to `attend` (see `lanes.forward.attention`), which knows which row belongs to which slot.
+to `attend` (see `lanes.forward.attention`), which knows which row belongs to which slot. With `overlap` a layer is
+handed to the device as soon as its attention is built, so that it computes while Python builds the next one.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,6 @@ import mlx.core as mx
 
 from lanes.forward.math import attend_piece, attend_row
 from lanes.forward.slots import SlotKV
-
-OVERLAP = 3
-"""Layers built between two hand-overs to the CPU's stream: it computes while Python builds the next ones."""
 
 
 class Run(NamedTuple):
@@ -59,7 +57,7 @@ class RowsView(View):
         super().__init__(layer, window)
         self.runs = runs
         self.offset = offset
-        self.overlap = overlap and layer % OVERLAP == OVERLAP - 1
+        self.overlap = overlap
 
     def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
         """Each row over its own slot's keys up to itself, so its bits know nothing of the others."""
@@ -85,7 +83,7 @@ class PieceView(View):
         super().__init__(layer, window)
         self.slot = slot
         self.offset = start
-        self.overlap = overlap and layer % OVERLAP == OVERLAP - 1
+        self.overlap = overlap
 
     def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
         """Causal attention of the piece over the slot's keys, its own included."""
