@@ -1,6 +1,5 @@
 """What the planner knows of a request: the legs of its work, and how far it is while it holds a slot."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,19 +36,6 @@ def stretch(start: int, end: int, piece: int, packed: bool = True) -> Leg:
         return Leg(-(-(end - start) // piece), 0)
     body = route(end, piece).pieces * piece
     return Leg(max(0, body - start) // piece, end - max(start, body))
-
-
-def routes(trunk: int, branches: Sequence[int], piece: int) -> tuple[Leg, ...]:
-    """The legs of a shared beginning of `trunk` tokens and its branches, given in tokens after the trunk.
-
-    The trunk is cut at a multiple of `piece` and its remainder is filled again with every branch, so that each branch
-    takes the very pieces and rows that trunk + branch would take as one prompt. A trunk below one piece has no leg.
-    """
-    if trunk < 0 or not branches or min(branches) < 1:
-        raise InvalidRequest(f"a trunk of {trunk} tokens needs branches of at least 1 token each, got {list(branches)}")
-    shared, rest = divmod(trunk, piece)
-    head = (Leg(shared, 0),) if shared else ()
-    return head + tuple(route(rest + branch, piece) for branch in branches)
 
 
 @dataclass(frozen=True, slots=True)

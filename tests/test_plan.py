@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanes.errors import Busy, InvalidRequest
-from lanes.jobs import Held, Job, Leg, route, routes
+from lanes.jobs import Held, Job, Leg, route, stretch
 from lanes.plan import (
     PATIENCE,
     Plan,
@@ -56,18 +56,13 @@ def test_a_prompt_goes_in_whole_pieces_and_leaves_at_least_one_row(tokens: int, 
     assert route(tokens, 32) == leg
 
 
-@given(st.integers(0, 300), st.lists(st.integers(1, 100), min_size=1, max_size=4), st.integers(1, 40))
-def test_every_branch_takes_the_pieces_of_its_whole_prompt(trunk: int, branches: list[int], piece: int) -> None:
-    legs = routes(trunk, branches, piece)
-    head = legs[0].pieces if trunk >= piece else 0
-    for branch, leg in zip(branches, legs[-len(branches) :], strict=True):
-        assert Leg(head + leg.pieces, leg.rows) == route(trunk + branch, piece)
-
-
-@pytest.mark.parametrize(("trunk", "branches"), [(-1, [1]), (5, []), (5, [3, 0])])
-def test_impossible_branches_are_refused(trunk: int, branches: list[int]) -> None:
-    with pytest.raises(InvalidRequest, match="needs branches"):
-        routes(trunk, branches, 32)
+@given(st.integers(1, 300), st.integers(0, 8), st.integers(1, 40))
+def test_a_stretch_of_a_prompt_takes_the_cut_of_the_whole(tokens: int, pieces: int, piece: int) -> None:
+    whole = route(tokens, piece)
+    skipped = min(pieces, whole.pieces)
+    assert stretch(skipped * piece, tokens, piece) == Leg(whole.pieces - skipped, whole.rows)
+    assert stretch(tokens - 1, tokens, piece) == Leg(0, 1)
+    assert stretch(skipped * piece, tokens, piece, packed=False).pieces * piece >= tokens - skipped * piece
 
 
 def test_a_prompt_without_tokens_has_no_route() -> None:
@@ -473,10 +468,8 @@ RULES = st.builds(
     st.integers(0, 3),
     st.integers(1, 4),
 )
-LEGS = st.one_of(
-    st.integers(1, 60).map(lambda tokens: (route(tokens, 4),)),
-    st.tuples(st.integers(0, 30), st.lists(st.integers(1, 9), min_size=1, max_size=3)).map(lambda it: routes(*it, 4)),
-)
+LEG = st.builds(Leg, st.integers(0, 5), st.integers(0, 9)).filter(any)
+LEGS = st.lists(LEG, min_size=1, max_size=4).map(tuple)
 STREAM = st.tuples(st.just("stream"), st.integers(1, 60).map(lambda tokens: (route(tokens, 4),)), st.integers(1, 20))
 DECISION = st.tuples(st.just("decision"), LEGS, st.just(0))
 ROUNDS = st.lists(st.lists(st.one_of(STREAM, DECISION), max_size=3), max_size=40)

@@ -57,7 +57,13 @@ def test_the_branches_of_a_decision_follow_their_trunk() -> None:
         (4, []),
         (None, [2]),
     ]
+    assert [[seat.state for seat in one.seats] for one in found.log] == [["filling"], *([["branch"]] * 3)]
     assert found.outcomes[0].latency == 22.0
+
+
+def test_branches_without_a_whole_piece_in_common_each_begin_at_the_start() -> None:
+    found = simulate([Arrival(0, "decision", 2, branches=(5, 6))], cost=WHOLE, piece=4, record=True)
+    assert [one.piece and one.piece.start for one in found.log] == [0, None, 0, None]
 
 
 def test_a_piece_may_cost_more_the_more_keys_are_before_it() -> None:

@@ -2,9 +2,15 @@
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lanes.decisions.labels import BoundLabels
+from lanes.decisions.program import compile_program
+from lanes.decisions.trie import Trie
 from lanes.errors import InvalidRequest
 from lanes.jobs import Leg
+from lanes.prompts import Prompt
 from lanes.record import Piece, Round, RowsOf, Submitted
 from lanes.simulation import Arrival, Cost, Workload, every, poisson, simulate
 
@@ -60,7 +66,16 @@ def test_a_row_that_is_no_arrival_is_refused_with_its_number(row: object, says: 
 
 def test_a_request_knows_its_legs() -> None:
     assert Arrival(0, "stream", 65, 1).legs(32) == (Leg(2, 1),)
-    assert Arrival(0, "decision", 40, branches=(8, 30)).legs(32) == (Leg(1, 0), Leg(0, 16), Leg(1, 6))
+    assert Arrival(0, "decision", 40, branches=(30,)).legs(32) == (Leg(2, 6),)
+    assert Arrival(0, "decision", 40, branches=(30, 8, 9)).legs(32) == (Leg(1, 0), Leg(0, 16), Leg(0, 9), Leg(1, 6))
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(1, 9))
+def test_the_legs_of_branches_are_those_that_the_engine_makes(trunk: int, branches: list[int], piece: int) -> None:
+    prompts = [Prompt("", (*range(trunk), *[1000 + i] * branch), False) for i, branch in enumerate(branches)]
+    labels = BoundLabels(("a", "b"), ((1,), (2,)), Trie.build(((1,), (2,)), 3))
+    program = compile_program(prompts, [labels] * len(prompts), piece, packed=True)
+    assert Arrival(0, "decision", trunk, branches=tuple(branches)).legs(piece) == tuple(s.leg for s in program.segments)
 
 
 def test_a_seed_makes_one_workload() -> None:

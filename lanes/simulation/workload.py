@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lanes.errors import InvalidRequest
-from lanes.jobs import Leg, route, routes
+from lanes.jobs import Leg, route, stretch
 from lanes.record import Kind, Round
 
 if TYPE_CHECKING:
@@ -54,7 +54,16 @@ class Arrival:
 
     def legs(self, piece: int) -> tuple[Leg, ...]:
         """Its work in a slot, with pieces of `piece` tokens."""
-        return routes(self.prompt, self.branches, piece) if self.branches else (route(self.prompt, piece),)
+        ends = [self.prompt + branch for branch in self.branches] or [self.prompt]
+        if len(ends) == 1:
+            return (route(ends[0], piece),)
+        # As the engine does it: branches without a piece of their own go first and share the rows behind the border.
+        cut = self.prompt // piece * piece
+        near = [end for end in ends if route(end, piece).pieces * piece == cut]
+        far = [end for end in ends if end not in near]
+        starts = [cut, *[self.prompt] * (len(near) - 1)][: len(near)] + [cut] * len(far)
+        trunk = (Leg(cut // piece, 0),) if cut else ()
+        return trunk + tuple(stretch(start, end, piece) for start, end in zip(starts, near + far, strict=True))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
