@@ -111,12 +111,14 @@ def a_round(index: int, **parts: object) -> Round:
 
 def test_a_record_tells_who_arrived_and_what_each_drew() -> None:
     record = [
-        a_round(3, submitted=(Submitted(4, "stream", 9, 2.5), Submitted("x", "decision", 7, 2.75))),
+        a_round(1, groups=1),
+        a_round(2),
+        a_round(3, groups=1, submitted=(Submitted(4, "stream", 9, 2.5), Submitted("x", "decision", 7, 2.75))),
         a_round(4, rows=(RowsOf(0, 4, "tail", 9, 1), RowsOf(1, "x", "tail", 7), RowsOf(2, 1, "decode", 1, 1))),
         a_round(5, rows=(RowsOf(0, 4, "decode", 1, 1),), submitted=(Submitted(6, "stream", 3, 4.0),)),
     ]
     assert Workload.from_rounds(record).arrivals == (Arrival(2.5, "stream", 9, 2), Arrival(2.75, "decision", 7))
-    assert [one.time for one in Workload.from_rounds(record, clock="rounds")] == [3.0, 3.0]
+    assert [one.time for one in Workload.from_rounds(record, clock="rounds")] == [1.0, 1.0]
 
 
 def test_a_record_with_branches_does_not_tell_their_lengths() -> None:

@@ -91,15 +91,17 @@ class Workload:
     def from_rounds(cls, rounds: Iterable[Round], clock: Literal["seconds", "rounds"] = "seconds") -> "Workload":
         """What an engine's record shows to have arrived; a stream's output is what it drew.
 
-        With clock="rounds" a request's time is the number of the round that took it: at a cost of one second a round
-        (`Cost(0, 0, 0, overhead=1)`) the simulated rounds are then the recorded ones. Streams that drew nothing are
-        left out. Raises InvalidRequest for a record with branches, whose lengths it does not tell.
+        With clock="rounds" a request's time is the number of rounds that computed something before the one that took
+        it: at a cost of one second a round (`Cost(0, 0, 0, overhead=1)`) the simulated rounds are then the recorded
+        ones. Streams that drew nothing are left out. Raises InvalidRequest for a record with branches, whose lengths it
+        does not tell.
         """
         taken: dict[Any, tuple[float, Kind, int]] = {}
         drawn: dict[Any, int] = {}
+        computed = 0
         for done in rounds:
             for request in done.submitted:
-                time = request.at if clock == "seconds" else float(done.index)
+                time = request.at if clock == "seconds" else float(computed)
                 taken[request.id] = (time, request.kind, request.prompt_tokens)
             for row in done.rows:
                 if row.kind == "branch":
@@ -107,6 +109,7 @@ class Workload:
                         f"round {done.index} has a branch of request {row.id}: its lengths are unknown"
                     )
                 drawn[row.id] = drawn.get(row.id, 0) + row.tokens
+            computed += bool(done.groups or done.piece)
         outputs = {id: drawn.get(id, 0) for id in taken}
         return cls(tuple(Arrival(*taken[id], n) for id, n in outputs.items() if n or taken[id][1] == "decision"))
 
