@@ -7,11 +7,12 @@ mlx-lm's own filters are not used: they are compiled once for each distinct valu
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import mlx.core as mx
 
+from lanes.checks import is_number
 from lanes.errors import InvalidRequest
 
 _MASK = (1 << 64) - 1
@@ -117,7 +118,7 @@ def _kept(below: mx.array, sampling: Sampling) -> mx.array | None:
 
 
 def _number(name: str, value: Any, what: str, holds: Callable[[Any], bool]) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not holds(value):
+    if not is_number(value) or not -math.inf < value < math.inf or not holds(value):
         raise InvalidRequest(f"{name} must be a number {what}; got {value!r}")
 
 

@@ -164,6 +164,8 @@ def _overlap(text: str, stop: str) -> int:
 
 
 def _checked_stops(stop: str | Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(stop, str | list | tuple):
+        raise InvalidRequest(f"stop must be a string or a list of strings, not {type(stop).__name__}")
     stops = (stop,) if isinstance(stop, str) else tuple(stop)
     for text in stops:
         if not isinstance(text, str) or not text:

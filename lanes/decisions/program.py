@@ -99,7 +99,7 @@ def _branch(index: int, start: int, prompt: Prompt, bound: BoundLabels, piece: i
 
 
 def _stretches(trie: Trie, whole: bool) -> Iterator[tuple[int, Tokens, tuple[tuple[int, int], ...]]]:
-    """The trie's legs as (depth, tokens, reads); not `whole`: cut wherever another leg begins, as only ends are kept."""
+    """The trie's legs as (depth, tokens, reads); not `whole`: cut where another leg begins, as only ends are kept."""
     legs = trie.legs()
     borders = {leg.depth for leg in legs}
     for leg in legs:

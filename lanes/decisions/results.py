@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lanes import checks
 from lanes.decisions.labels import BoundLabels
 from lanes.decisions.trie import ROOT
-from lanes.errors import EngineFailed, InvalidRequest
+from lanes.errors import EngineFailed
 from lanes.record import Timing
 
 _SHOWN = 20  # bars in the HTML form
@@ -138,9 +139,7 @@ def scored(
 
 def check_temperature(temperature: float) -> None:
     """Raise InvalidRequest where a decision's temperature is not a finite number above 0."""
-    number = isinstance(temperature, int | float | np.floating | np.integer) and not isinstance(temperature, bool)
-    if not number or not 0 < temperature < np.inf:
-        raise InvalidRequest(f"temperature must be a finite number above 0, got {temperature!r}: 1 changes nothing")
+    checks.positive("temperature", temperature)
 
 
 def _check_finite(logits: Mapping[int, np.ndarray], logsumexp: float) -> None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from threading import Condition
 
+from lanes.checks import LONGEST
 from lanes.engine.state import State, TakeSeat
 from lanes.engine.turn import Outcome, Turn
 from lanes.engine.work import Work
@@ -55,11 +56,10 @@ class Desk:
                 self._cancels[id] = None
                 self._changed.notify_all()
 
-    def locate(self, id: int) -> str:
-        """queued, filling, branch or live: where an unfinished request is."""
+    def locate(self, id: int) -> str | None:
+        """queued, filling, branch or live: where an unfinished request is; None for any other."""
         with self._changed:
-            slot = self._state.slot_of(id)
-            return "queued" if slot is None else self._state.views(self._record.now())[slot].state
+            return self._state.locate(id)
 
     def pause(self, timeout: float | None) -> bool:
         """Hold before the next round; whether the round in flight ended within `timeout` seconds."""
@@ -122,7 +122,7 @@ class Desk:
                 now = self._record.now()
                 for id in list(self._state.works):
                     self._state.end(id, "closed" if isinstance(error, EngineClosed) else "error", now, error)
-                self._state.announce()
+                self._state.note(now)
             self._changed.notify_all()
 
     @property
@@ -151,7 +151,6 @@ class Desk:
                     self._steps = 0  # a step with nothing to do is done
                 self._changed.notify_all()
                 self._changed.wait(self._patience(now, hold))
-            self._state.note(self._record.now())
             return None
 
     def deliver(self, turn: Turn, outcome: Outcome) -> None:
@@ -183,5 +182,5 @@ class Desk:
     def _patience(self, now: float, hold: float | None) -> float | None:
         """How long nothing needs to be looked at unless somebody asks, in seconds; None for ever."""
         deadline = self._state.next_deadline
-        times = [hold or float("inf"), float("inf") if deadline is None else max(0.0, deadline - now)]
-        return None if min(times) == float("inf") else min(times)
+        until = min(hold or float("inf"), float("inf") if deadline is None else max(0.0, deadline - now))
+        return None if until == float("inf") else min(until, LONGEST)

@@ -1,28 +1,21 @@
 """`lanes.Engine`: what a caller uses. It checks requests, hands them to the desk, and returns handles."""
 
-import math
 import secrets
 import weakref
 from collections.abc import Sequence
-from numbers import Integral, Real
-from threading import Lock
 from typing import Any
 
-from lanes.decisions.labels import BoundLabels, bind
-from lanes.decisions.program import compile_program
-from lanes.decisions.results import Scored, check_temperature, scored
-from lanes.engine.channel import Channel
+from lanes import checks
+from lanes.decisions.results import Scored
 from lanes.engine.handles import Pending, Stream
+from lanes.engine.requests import Reader, Request
 from lanes.engine.thread import Options, shut, start
-from lanes.engine.work import DecisionWork, StreamWork, prompt_segment
-from lanes.errors import InvalidRequest
 from lanes.forward import Exactness
-from lanes.jobs import Job
+from lanes.models.loaded import ModelInfo
 from lanes.plan import Policy
-from lanes.prompts import Prompt, Text, check_fits, join, read
-from lanes.record import Rounds, Snapshot, Timing
+from lanes.prompts import Text
+from lanes.record import Rounds, Snapshot
 from lanes.sampling import Sampling
-from lanes.text import TextStream
 
 MiB = 1 << 20
 
@@ -37,9 +30,9 @@ class Engine:
     for beginnings of prompts that may come again (0: off). keep_rounds: rounds that the record keeps. stall_after:
     seconds after which a round that does not end counts as a stalled device. progress: show a bar for a long fetch.
 
-    Making one loads the model, proves what is exact on this machine (`exactness`) and returns when it is ready. Use it
-    as a context manager, or `close()` it; one that is dropped closes itself. Raises ModelError where the model cannot
-    be had, InvalidRequest for options that cannot work.
+    Making one loads the model, proves what is exact on this machine (`exactness`) and returns when it is ready; `info`
+    is what is known of the model. Use it as a context manager, or `close()` it; one that is dropped closes itself.
+    Raises ModelError where the model cannot be had, InvalidRequest for options that cannot work.
     """
 
     def __init__(
@@ -57,25 +50,27 @@ class Engine:
         stall_after: float = 120.0,
         progress: bool = True,
     ) -> None:
-        counts = {"slots": slots, "piece": piece, "queue": queue, "keep_rounds": keep_rounds}
-        for name, value in counts.items():
-            _whole(name, value, 1)
-        for name, value in {"reserved": reserved, "prefix_bytes": prefix_bytes}.items():
-            _whole(name, value, 0)
-        if width is not None:
-            _whole("width", width, 1)
         options = Options(
-            model, slots, policy, width, piece, reserved, queue, prefix_bytes, keep_rounds,
-            _seconds("stall_after", stall_after), progress,
-        )  # fmt: skip
-        options.rules(width or 1)  # refuse what cannot work before a model is loaded
+            model=model,
+            slots=checks.whole("slots", slots, 1, 1024),
+            policy=policy,
+            width=None if width is None else checks.whole("width", width, 1, 64),
+            piece=checks.whole("piece", piece, 1, 4096),
+            reserved=checks.whole("reserved", reserved, 0),
+            queue=checks.whole("queue", queue, 1),
+            prefix_bytes=checks.whole("prefix_bytes", prefix_bytes, 0),
+            keep_rounds=checks.whole("keep_rounds", keep_rounds, 1, 10_000_000),
+            stall_after=checks.seconds("stall_after", stall_after),
+            progress=progress,
+        )
+        options.rules(options.width or 1)  # refuse what cannot work before a model is loaded
         served, thread, stopped = start(options)
         self._desk = served.desk
-        self._loaded = served.loaded
-        self._tokenizer = served.loaded.tokenizer
-        self._reading = Lock()  # a fast tokenizer may be borrowed by one thread at a time
+        packed = served.exactness.route == "packed"
+        self._reader = Reader(served.tokenizer, served.info, served.rules.piece, packed)
         self._rules = served.rules
         self._close = weakref.finalize(self, shut, served.desk, thread, stopped)
+        self.info: ModelInfo = served.info
         self.exactness: Exactness = served.exactness
         self.rounds: Rounds = served.record
 
@@ -108,36 +103,19 @@ class Engine:
 
         Raises InvalidRequest for what cannot be served, Busy, EngineClosed, DeviceStalled.
         """
-        _whole("max_tokens", max_tokens, 1)
         seed = secrets.randbits(64) if seed is None else seed
-        sampling = Sampling(temperature, top_p, top_k, min_p, seed)
-        stop_ids = frozenset(_token(token) for token in stop_tokens)
-        if not ignore_eos:
-            stop_ids |= self._loaded.eos_ids
-        with self._reading:
-            text = TextStream(self._tokenizer, stop, stop_ids)
-            ids = read(self._tokenizer, prompt).ids
-        check_fits(len(ids), 1, self._loaded.context)
-        longest = min(max_tokens, self._loaded.context - len(ids))
-        segment = prompt_segment(ids, self._rules.piece, self.exactness.route == "packed")
-        limit = _limit(deadline)
-
-        def make(id: int, now: float) -> StreamWork:
-            return StreamWork(
-                job=Job(id, "stream", id, (segment.leg,), None if limit is None else now + limit),
-                channel=Channel(),
-                segments=(segment,),
-                room=len(ids) + longest,
-                prompt_tokens=len(ids),
-                timing=Timing(submitted=now),
-                sampling=sampling,
-                text=text,
-                max_tokens=longest,
-                digest=digests,
-            )
-
-        work = self._desk.submit("stream", make, wait)
-        return Stream(work.job.id, work.channel, self, len(ids), seed)
+        request = self._reader.stream(
+            prompt,
+            Sampling(temperature, top_p, top_k, min_p, seed),
+            max_tokens=max_tokens,
+            stop=stop,
+            stop_tokens=stop_tokens,
+            ignore_eos=ignore_eos,
+            deadline=deadline,
+            digests=digests,
+        )
+        work = self._desk.submit(request.kind, request.make, wait)
+        return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed)
 
     def score(
         self,
@@ -154,10 +132,9 @@ class Engine:
         `probabilities`, nothing else. deadline and wait: as for `stream`. Raises as `stream` does, and InvalidRequest
         for labels that cannot be told apart or that merge with the prompt.
         """
-        with self._reading:
-            whole = read(self._tokenizer, prompt)
-            bound = bind(self._tokenizer, whole, labels, self._loaded.context)
-        return self._decide([whole], [bound], temperature, deadline, wait, lambda results: results[0])
+        return self._pending(
+            self._reader.score(prompt, labels, temperature, deadline, lambda results: results[0]), wait
+        )
 
     def decide(
         self,
@@ -174,65 +151,11 @@ class Engine:
         Each branch stands on the trunk alone, with the bits that `score(trunk + branch)` would give. labels: those of
         every branch, or a list of labels for each. The rest is as for `score`.
         """
-        if isinstance(branches, str | bytes) or not isinstance(branches, Sequence) or not branches:
-            raise InvalidRequest("branches must be a list of at least one text: each is one question on the trunk")
-        each = _labels_of(branches, labels)
-        with self._reading:
-            prompts = [join(self._tokenizer, trunk, branch) for branch in branches]
-            bound = [
-                bind(self._tokenizer, prompt, own, self._loaded.context)
-                for prompt, own in zip(prompts, each, strict=True)
-            ]
-        return self._decide(prompts, bound, temperature, deadline, wait, tuple)
+        return self._pending(self._reader.decide(trunk, branches, labels, temperature, deadline, tuple), wait)
 
-    def _decide(
-        self,
-        prompts: Sequence[Prompt],
-        bound: Sequence[BoundLabels],
-        temperature: float,
-        deadline: float | None,
-        wait: bool,
-        shape: Any,
-    ) -> Pending[Any]:
-        check_temperature(temperature)
-        for prompt, labels in zip(prompts, bound, strict=True):
-            check_fits(len(prompt.ids), labels.trie.fed_depth, self._loaded.context)
-        program = compile_program(prompts, bound, self._rules.piece, self.exactness.route == "packed")
-        limit = _limit(deadline)
-        lengths = [len(prompt.ids) for prompt in prompts]
-
-        def answer(found: Any, timing: Timing, cached: int) -> Any:
-            return shape(
-                [
-                    scored(
-                        labels,
-                        {node: got.logits for node, got in nodes.items()},
-                        nodes[0].logsumexp,
-                        temperature=temperature,
-                        prompt_tokens=length,
-                        cached_tokens=min(cached, length),
-                        timing=timing,
-                    )
-                    for labels, nodes, length in zip(bound, found, lengths, strict=True)
-                ]
-            )
-
-        def make(id: int, now: float) -> DecisionWork:
-            return DecisionWork(
-                job=Job(
-                    id, "decision", id, tuple(s.leg for s in program.segments), None if limit is None else now + limit
-                ),
-                channel=Channel(),
-                segments=program.segments,
-                room=program.room,
-                prompt_tokens=program.tokens,
-                timing=Timing(submitted=now),
-                answer=answer,
-                branches=len(prompts),
-            )
-
-        work = self._desk.submit("decision", make, wait)
-        return Pending(work.job.id, work.channel, self, work.prompt_tokens)
+    def _pending(self, request: Request, wait: bool) -> Pending[Any]:
+        work = self._desk.submit(request.kind, request.make, wait)
+        return Pending(work.job.id, work.channel, self, request.prompt_tokens)
 
     # --- for handles --------------------------------------------------------------------------------------------
 
@@ -240,20 +163,19 @@ class Engine:
         """Give up the request with this number; nothing happens to one that has ended."""
         self._desk.cancel(id)
 
-    def locate(self, id: int) -> str:
-        """Where an unfinished request is: queued, filling, branch or live."""
+    def locate(self, id: int) -> str | None:
+        """Where an unfinished request is: queued, filling, branch or live; None for any other."""
         return self._desk.locate(id)
 
     # --- the rounds ---------------------------------------------------------------------------------------------
 
     def pause(self, timeout: float | None = 60.0) -> bool:
         """Hold before the next round; True once none is in flight, False where `timeout` seconds passed first."""
-        return self._desk.pause(timeout)
+        return self._desk.pause(checks.timeout(timeout))
 
     def step(self, rounds: int = 1, timeout: float | None = 60.0) -> int:
         """Run `rounds` rounds, then hold. How many were run: fewer where there was nothing to do, or time was up."""
-        _whole("rounds", rounds, 1)
-        return self._desk.step(rounds, timeout)
+        return self._desk.step(checks.whole("rounds", rounds, 1), checks.timeout(timeout))
 
     def resume(self) -> None:
         """Go on after `pause` or `step`."""
@@ -261,7 +183,9 @@ class Engine:
 
     def pace(self, rounds_per_second: float | None) -> None:
         """Run at most so many rounds per second, to be watched; None: as fast as they go."""
-        self._desk.pace(0.0 if rounds_per_second is None else 1 / _seconds("rounds_per_second", rounds_per_second))
+        self._desk.pace(
+            0.0 if rounds_per_second is None else 1 / checks.positive("rounds_per_second", rounds_per_second)
+        )
 
     def snapshot(self) -> Snapshot:
         """An immutable picture of the slots, the queues and the totals."""
@@ -269,7 +193,7 @@ class Engine:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no request is left, at most `timeout` seconds; whether it came to that."""
-        return self._desk.drained(timeout)
+        return self._desk.drained(checks.timeout(timeout))
 
     async def drain(self) -> None:
         """Wait until no request is left, without holding up the event loop."""
@@ -292,12 +216,7 @@ class Engine:
     @property
     def model(self) -> str:
         """The model's name."""
-        return self._loaded.name
-
-    @property
-    def info(self) -> Any:
-        """What is known of the model: name, architecture, number format, context, parameters, fingerprint."""
-        return self._loaded
+        return self.info.name
 
     def __enter__(self) -> "Engine":
         return self
@@ -311,34 +230,3 @@ class Engine:
 
     def _repr_html_(self) -> str:
         return self.snapshot()._repr_html_()
-
-
-def _labels_of(branches: Sequence[Any], labels: Any) -> list[Any]:
-    """The labels of each branch."""
-    if isinstance(labels, str | bytes) or not isinstance(labels, Sequence) or not labels:
-        raise InvalidRequest("labels must be a list of texts, or one such list for each branch")
-    if all(isinstance(label, str) for label in labels):
-        return [labels] * len(branches)
-    if len(labels) != len(branches):
-        raise InvalidRequest(f"there are {len(branches)} branches but {len(labels)} lists of labels: give one for each")
-    return list(labels)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidRequest(f"{name} must be a whole number, {least} or more, not {value!r}")
-
-
-def _token(value: Any) -> int:
-    _whole("a stop token", value, 0)
-    return int(value)
-
-
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
-        raise InvalidRequest(f"{name} must be a number above 0, not {value!r}")
-    return float(value)
-
-
-def _limit(deadline: Any) -> float | None:
-    return None if deadline is None else _seconds("deadline", deadline)

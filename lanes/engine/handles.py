@@ -4,6 +4,7 @@ import weakref
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from lanes import checks
 from lanes.engine.channel import Channel, End
 from lanes.errors import Cancelled
 from lanes.record import Reason, Timing
@@ -16,7 +17,7 @@ class Owner(Protocol):
 
     def cancel(self, id: int) -> None: ...
 
-    def locate(self, id: int) -> str: ...
+    def locate(self, id: int) -> str | None: ...
 
 
 class Handle(Generic[Result]):
@@ -49,10 +50,9 @@ class Handle(Generic[Result]):
     @property
     def state(self) -> str:
         """queued, filling, branch or live; once it has ended, the reason (answered, stop, length, cancelled, ...)."""
-        end, owner = self._channel.end, self._owner
-        if end is None and owner is not None:
-            return owner.locate(self.id)
-        return self._end().reason
+        owner = self._owner
+        where = owner.locate(self.id) if owner else None
+        return where or self._end().reason
 
     @property
     def timing(self) -> Timing | None:
@@ -73,7 +73,7 @@ class Handle(Generic[Result]):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most `timeout` seconds; whether it came."""
-        return self._channel.wait(timeout=timeout)
+        return self._channel.wait(timeout=checks.timeout(timeout))
 
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the result, at most `timeout` seconds (None: for ever).

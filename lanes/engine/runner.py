@@ -7,6 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from lanes.decisions.program import Read
+from lanes.engine.failure import failure
 from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import Work
 from lanes.errors import EngineFailed
@@ -79,8 +80,7 @@ class Runner:
         failures = {}
         for id, slot in slots.items():
             self.forward.clear(slot)
-            failures[id] = EngineFailed(f"the model's forward failed ({type(error).__name__}: {error}); others go on")
-            failures[id].__cause__ = error
+            failures[id] = failure("the model's forward failed, and everything else goes on", error)
         return failures
 
 

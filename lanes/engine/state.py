@@ -1,10 +1,12 @@
 """Who waits, who holds a slot, and how far each request is. No lock, no device: the desk guards it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 
 from lanes.engine.channel import Channel, End
+from lanes.engine.failure import failure
 from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import DecisionWork, StreamWork, Work
 from lanes.errors import EngineFailed, LanesError
@@ -72,12 +74,19 @@ class State:
             self.slots = (*self.slots[:slot], None, *self.slots[slot + 1 :])
             self._last_reason[slot] = reason
         self._finished.append(Finished(slot, id, work.job.kind, reason))
-        rest = work.rest() if isinstance(work, StreamWork) else ""
+        rest = work.rest() if isinstance(work, StreamWork) and reason != "error" else ""
         self._ends.append((work.channel, work.end(reason, now, result, error), rest))
 
     def slot_of(self, id: int) -> int | None:
         """The slot that a request holds, None while it waits."""
         return next((slot for slot, held in enumerate(self.slots) if held and held.job.id == id), None)
+
+    def locate(self, id: int) -> str | None:
+        """queued, filling, branch or live; None for a request that is not open."""
+        slot = self.slot_of(id)
+        if slot is not None:
+            return _seat_state(self._held(slot))
+        return "queued" if id in self.works else None
 
     def announce(self) -> None:
         """Tell the callers of ended requests; after the round is in the record, so that who wakes finds it there."""
@@ -172,23 +181,27 @@ class State:
             self.end(reply.id, "error", now, EngineFailed(NOT_FINITE))
         else:
             assert isinstance(work, StreamWork)
-            reason = work.take(got, now)
-            if reason:
-                self.end(reply.id, reason, now)
+            with self._alone(reply.id, now, "the token could not be turned into text"):
+                reason = work.take(got, now)
+                if reason:
+                    self.end(reply.id, reason, now)
 
     def _answer(self, id: int, now: float) -> None:
-        """A decision has read all it needs; turning that into a result may fail, for this one alone."""
         work = self.works[id]
         assert isinstance(work, DecisionWork)
-        timing = replace(work.timing, finished=now)
+        with self._alone(id, now, "the answer could not be made"):
+            result = work.answer(work.found, replace(work.timing, finished=now), work.cached)
+            self.end(id, "answered", now, result=result)
+
+    @contextmanager
+    def _alone(self, id: int, now: float, what: str) -> Iterator[None]:
+        """A request's own failure is its own: it ends, and nothing else is disturbed."""
         try:
-            result = work.answer(work.found, timing, work.cached)
+            yield
         except LanesError as error:
             self.end(id, "error", now, error)
         except Exception as error:
-            self.end(id, "error", now, EngineFailed(f"the answer could not be made: {type(error).__name__}: {error}"))
-        else:
-            self.end(id, "answered", now, result=result)
+            self.end(id, "error", now, failure(what, error))
 
     def note(self, now: float, turn: Turn | None = None, gained: Iterable[int] = (), error: str | None = None) -> None:
         """Put the round, or what happened without one, into the record, and tell the callers."""

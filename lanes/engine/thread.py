@@ -9,13 +9,14 @@ from threading import Event, Thread, current_thread
 from typing import Any
 
 from lanes.engine.desk import Desk
+from lanes.engine.failure import failure
 from lanes.engine.runner import Runner
 from lanes.engine.state import State
-from lanes.errors import DeviceStalled, EngineClosed, EngineFailed
+from lanes.errors import DeviceStalled, EngineClosed
 from lanes.forward import Exactness, prepare
 from lanes.forward.prefix import PrefixCache
 from lanes.models import load
-from lanes.models.loaded import Loaded
+from lanes.models.loaded import ModelInfo
 from lanes.plan import Policy, Rules
 from lanes.record import Rounds
 
@@ -48,7 +49,8 @@ class Options:
 class Served:
     """What the thread made, for the engine to use: everything but the arrays."""
 
-    loaded: Loaded
+    info: ModelInfo
+    tokenizer: Any
     exactness: Exactness
     rules: Rules
     record: Rounds
@@ -93,7 +95,7 @@ def shut(desk: Desk, thread: Thread, stopped: Event) -> None:
     stopped.set()
     desk.stop(EngineClosed("the engine is closed: make a new one to go on"))
     if thread is not current_thread():
-        thread.join(JOIN)
+        thread.join(0 if isinstance(desk.ended, DeviceStalled) else JOIN)  # a device that hangs will not come back now
 
 
 def _serve(begun: Start) -> None:
@@ -117,8 +119,7 @@ def _serve(begun: Start) -> None:
         while turn := desk.take(runner.seat):
             desk.deliver(turn, runner.run(turn))
     except BaseException as error:
-        desk.stop(EngineFailed(f"the engine's own loop failed: {type(error).__name__}: {error}; make a new engine"))
-        raise
+        desk.stop(failure("the engine's own loop failed, so make a new engine", error))
     finally:
         del runner
         mx.clear_cache()
@@ -132,7 +133,7 @@ def _prepare(options: Options) -> tuple[Runner, Served]:
     record = Rounds(options.slots, options.keep_rounds)
     prefix = PrefixCache(options.prefix_bytes, options.piece, cuttable=forward.packed)
     desk = Desk(State(rules, record, loaded.context))
-    return Runner(forward, prefix), Served(loaded, exactness, rules, record, desk)
+    return Runner(forward, prefix), Served(loaded.info, loaded.tokenizer, exactness, rules, record, desk)
 
 
 def _watch(desk: Desk, stall_after: float, stopped: Event) -> None:

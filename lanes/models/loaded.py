@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 import mlx.core as mx
@@ -13,12 +13,10 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 DEFAULT_CONTEXT = 4096  # for configurations that name no limit
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A model that is ready to run: every parameter is evaluated, on the thread that called `load`."""
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What is known of a model, without its weights."""
 
-    model: nn.Module = field(repr=False)
-    tokenizer: TokenizerWrapper = field(repr=False)
     name: str  # what people call it
     arch: str  # mlx-lm's model type, e.g. "llama"
     source: str  # where the weights came from
@@ -29,6 +27,19 @@ class Loaded:
     fingerprint: str  # sha256, hex; what it covers is said where each kind of model is loaded
     eos_ids: frozenset[int]  # tokens that end a text
     config: Mapping[str, Any] = field(repr=False)  # as mlx-lm's classes take it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded(ModelInfo):
+    """A model that is ready to run: every parameter is evaluated, on the thread that called `load`."""
+
+    model: nn.Module = field(repr=False)
+    tokenizer: TokenizerWrapper = field(repr=False)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The facts alone, for whoever must not keep the weights alive."""
+        return ModelInfo(**{fact.name: getattr(self, fact.name) for fact in fields(ModelInfo)})
 
 
 def named_arrays(model: nn.Module) -> list[tuple[str, mx.array]]:
