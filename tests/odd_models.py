@@ -83,29 +83,32 @@ class Layer(nn.Module):
 class Model(nn.Module):
     """Two layers over an embedding, in the form that mlx-lm's models have."""
 
-    def __init__(self, attend: Attend) -> None:
+    def __init__(self, attend: Attend, window: int | None) -> None:
         super().__init__()
+        self._window = window
         self.embed = nn.Embedding(512, HIDDEN)
         self.layers = [Layer(attend) for _ in range(2)]
         self.norm = nn.RMSNorm(HIDDEN)
 
     def __call__(self, tokens: mx.array, cache: Any = None) -> mx.array:
         cache = cache or [KVCache() for _ in self.layers]
-        mask = cache[0].make_mask(tokens.shape[1], return_array=False, window_size=None)
+        mask = cache[0].make_mask(tokens.shape[1], return_array=False, window_size=self._window)
         x = self.embed(tokens)
         for layer, kept in zip(self.layers, cache, strict=True):
             x = layer(x, mask, kept)
         return self.embed.as_linear(self.norm(x))
 
 
-def odd(attend: Attend) -> Loaded:
-    """A model with this attention, with seeded weights and the tiny tokenizer."""
-    model = Model(attend)
-    keys = mx.random.split(mx.random.key(5), 64)
-    names = [name for name, array in tree_flatten(model.parameters()) if array.ndim == 2]
+def odd(attend: Attend, window: int | None = None) -> Loaded:
+    """A model with this attention, with seeded weights and the tiny tokenizer.
+
+    window: what it asks its cache to mask by, though that cache keeps all keys.
+    """
+    model = Model(attend, window)
+    shapes = [(name, array.shape) for name, array in tree_flatten(model.parameters()) if array.ndim == 2]
+    keys = mx.random.split(mx.random.key(5), len(shapes))
     drawn = [
-        (name, mx.random.normal(dict(tree_flatten(model.parameters()))[name].shape, scale=0.15, key=key))
-        for name, key in zip(names, keys, strict=False)
+        (name, mx.random.normal(shape, scale=0.15, key=key)) for (name, shape), key in zip(shapes, keys, strict=True)
     ]
     model.load_weights(drawn, strict=False)
     mx.eval(model.parameters())

@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from company import WAIT, Ask, alone, words
-from odd_models import biased, capped, leaking, odd, usual, windowed
+from odd_models import WINDOW, biased, capped, leaking, odd, usual, windowed
 
 import lanes
 from lanes.engine import Engine
@@ -172,6 +172,7 @@ ODD = {
     "capped": lambda: odd(capped),
     "biased": lambda: odd(biased),
     "windowed": lambda: odd(windowed),
+    "window over a cache that keeps all": lambda: odd(usual, WINDOW),
     "gemma2": gemma2,
 }
 
