@@ -160,10 +160,11 @@ class Run:
             if before is None or item is None:
                 continue
             self.ledger.held[item.job.kind] += took * count
+            left = None
             if before.live:
                 left = self.ledger.decode(item.job.id, took, count)
-            else:
-                left = self.ledger.draw(item.job.id, self.now) if item.live else None
+            elif item.live:
+                left = self.ledger.draw(item.job.id, self.now)
             if left == 0 or item.done:
                 self._free(slot, item.job, "length" if item.live else "answered")
 
