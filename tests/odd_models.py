@@ -6,12 +6,11 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx.utils import tree_flatten
 from mlx_lm.models.base import scaled_dot_product_attention
 from mlx_lm.models.cache import KVCache
 
 import lanes
-from lanes.models.loaded import Loaded
+from lanes.models.loaded import Loaded, named_arrays
 
 HEADS, KV_HEADS, HEAD, HIDDEN = 4, 2, 16, 64
 WINDOW = 100  # longer than anything that the probe compares with the model itself
@@ -105,7 +104,7 @@ def odd(attend: Attend, window: int | None = None) -> Loaded:
     window: what it asks its cache to mask by, though that cache keeps all keys.
     """
     model = Model(attend, window)
-    shapes = [(name, array.shape) for name, array in tree_flatten(model.parameters()) if array.ndim == 2]
+    shapes = [(name, array.shape) for name, array in named_arrays(model) if array.ndim == 2]
     keys = mx.random.split(mx.random.key(5), len(shapes))
     drawn = [
         (name, mx.random.normal(shape, scale=0.15, key=key)) for (name, shape), key in zip(shapes, keys, strict=True)
@@ -131,6 +130,6 @@ class Leak(nn.Module):
 def leaking(arch: str, leak: Callable[[mx.array], mx.array]) -> Loaded:
     """A tiny model whose first feed-forward part leaks, far below what its answers would show."""
     loaded = lanes.load(lanes.tiny(arch, seed=1))
-    layer: Any = loaded.model.layers[0]  # type: ignore[attr-defined]
-    layer.mlp = Leak(layer.mlp, leak)
+    model: Any = loaded.model
+    model.layers[0].mlp = Leak(model.layers[0].mlp, leak)
     return loaded

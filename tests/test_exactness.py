@@ -24,8 +24,8 @@ SAMPLED = (
 CROWD = tuple(Ask(words(n, n), length=length) for n, length in [(5, 3), (64, 9), (1, 14), (257, 6), (32, 30), (99, 4)])
 
 
-def make(arch: str, slots: int, **options: object) -> Engine:
-    engine = Engine(lanes.tiny(arch, seed=1), slots=slots, **{"prefix_bytes": 0, **options})  # type: ignore[arg-type]
+def make(arch: str, slots: int, width: int | None = None, prefix_bytes: int = 0) -> Engine:
+    engine = Engine(lanes.tiny(arch, seed=1), slots=slots, width=width, prefix_bytes=prefix_bytes)
     assert engine.exactness.exact, engine.exactness
     return engine
 

@@ -40,9 +40,9 @@ def greedy(loaded: Loaded, ids: Sequence[int], length: int) -> tuple[list[int], 
     logits = loaded.model(mx.array([ids]), cache=kept)[0, -1]
     tokens, leads = [], []
     for _ in range(length):
-        second, first = np.sort(np.array(logits))[-2:]
-        leads.append(float(first - second))
-        tokens.append(int(mx.argmax(logits).item()))
+        row = np.array(logits)
+        tokens.append(int(row.argmax()))
+        leads.append(float(row.max() - np.delete(row, tokens[-1]).max()))
         logits = loaded.model(mx.array([[tokens[-1]]]), cache=kept)[0, -1]
     return tokens, leads
 

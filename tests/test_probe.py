@@ -48,6 +48,7 @@ def test_recurrent_state_takes_the_single_route() -> None:
 
 def test_it_leaves_empty_slots_behind() -> None:
     forward, _ = prepare(lanes.load(lanes.tiny("llama")), 3, 32)
+    assert isinstance(forward, Packed)
     assert len(forward.slots) == 3
     assert all(not slot.arrays for slot in forward.slots)
 
