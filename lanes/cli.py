@@ -1,0 +1,168 @@
+"""The command line: `lanes demo`, `lanes bench`, `lanes doctor`, `lanes lab`.
+
+Results go to stdout, with --json as JSON and nothing else; progress and errors go to stderr. Exit codes: 0, 1 for an
+error or something to mend, 2 for wrong usage, 130 for Ctrl-C.
+"""
+
+import atexit
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import lanes
+from lanes.doctor import Check
+from lanes.errors import LanesError
+from lanes.models import DEFAULT
+from lanes.models.default import PARCEL, model_folder
+from lanes.models.fetch import intact
+
+INTERRUPTED = 130
+TINY = "tiny:"
+LONG_PROMPT = 2000
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[
+    str,
+    typer.Option(help='"default" (fetched once), a folder, a hub id, or "tiny:llama" (random weights, for a try).'),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure less: faster, and noisier.")]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mlx-lanes {lanes.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Text streams and decisions from one small language-model engine."""
+
+
+@app.command()
+def demo(
+    model: Model = "default",
+    slots: Annotated[int, typer.Option(help="How many requests run at once.", min=2)] = 8,
+    quick: Quick = False,
+    long: Annotated[
+        bool, typer.Option("--long", help="Also fill a prompt of 2,000 tokens beside the streams.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run four live streams, ask decisions beside them, and print what that cost."""
+    with _reported():
+        from lanes import demo as demo_
+
+        sizes = demo_.QUICK if quick else demo_.FULL
+        sizes = replace(sizes, long=LONG_PROMPT) if long else sizes
+        found = demo_.run(_model(model), slots, sizes, _silent if as_json else typer.echo)
+        _print(found, as_json)
+
+
+@app.command()
+def bench(
+    model: Model = "default",
+    piece: Annotated[int, typer.Option(help="Prompt tokens filled at once, on both sides.", min=1)] = 32,
+    quick: Quick = False,
+    as_json: Json = False,
+) -> None:
+    """Compare decoding and prompt filling with mlx-lm's own, in one run."""
+    with _reported():
+        from lanes import bench as bench_
+
+        _print(bench_.run(_model(model), piece, bench_.QUICK if quick else bench_.FULL), as_json)
+
+
+@app.command()
+def doctor(
+    model: Model = "default",
+    exactness: Annotated[bool, typer.Option(help="Start an engine to prove what is exact on this machine.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Look at this machine: device, BLAS, threads, versions, model, cache, exactness, and what to mend."""
+    with _reported():
+        report = lanes.examine()
+        if exactness:
+            report = replace(report, checks=(*report.checks, _prove(model)))
+        _print(report, as_json)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def lab(
+    folder: Annotated[Path | None, typer.Argument(help="A folder; the project's notebooks, or this one.")] = None,
+) -> None:
+    """Open JupyterLab on the notebooks."""
+    with _reported():
+        if importlib.util.find_spec("jupyterlab") is None:
+            raise LanesError('JupyterLab is not installed: run `pip install "mlx-lanes[lab]"`')
+        chosen = folder or (NOTEBOOKS if NOTEBOOKS.is_dir() else Path())
+        if not chosen.is_dir():
+            raise LanesError(f"there is no folder {chosen}: give one that holds notebooks, or leave it out")
+        code = subprocess.call([sys.executable, "-m", "jupyterlab", str(chosen)])
+    raise typer.Exit(code)
+
+
+def _prove(name: str) -> Check:
+    """Start an engine and see what it finds out about itself. Nothing is fetched for this."""
+    if name == DEFAULT and not intact(model_folder() / Path(PARCEL.member).name, PARCEL):
+        return Check("exactness", "not loaded: the model is fetched at first use, for example by `lanes demo`")
+    try:
+        with lanes.Engine(_model(name), progress=False) as engine:
+            return Check("exactness", f"{engine.model}: {engine.exactness}")
+    except (LanesError, ImportError) as error:
+        return Check("exactness", "not known: no engine could start", False, str(error))
+
+
+def _model(name: str) -> Any:
+    """What the engine takes for a name on the command line."""
+    return lanes.tiny(name.removeprefix(TINY)) if name.startswith(TINY) else name
+
+
+def _silent(line: str) -> None:
+    """Tell no story: with --json, stdout is for the result alone."""
+
+
+def _print(found: Any, as_json: bool) -> None:
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Errors that say what to do become one line on stderr, and Ctrl-C ends without a traceback."""
+    try:
+        yield
+    except LanesError as error:
+        typer.echo(f"lanes: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        typer.echo("lanes: interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@atexit.register
+def _clear_streams() -> None:
+    """A thread that keeps MLX's streams can crash the interpreter when it ends, and so can the main one."""
+    if mlx := sys.modules.get("mlx.core"):
+        mlx.clear_streams()

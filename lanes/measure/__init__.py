@@ -1,0 +1,1 @@
+"""What `lanes demo`, `lanes bench` and the programs in benchmarks/ measure: prompts, workloads, figures, arms."""
