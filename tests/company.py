@@ -22,6 +22,7 @@ WORDS = (
 )  # fmt: skip
 """Each is one token of the tiny models and of the embedded one."""
 
+ROUTES = {"qwen3_5": "single"}
 Handle = Any
 Submit = Callable[[lanes.Engine], Handle]
 
@@ -52,6 +53,17 @@ class Ask:
         if self.labels:
             return engine.score(self.prompt, self.labels)
         return engine.stream(self.prompt, max_tokens=self.length, ignore_eos=True, digests=True, **self.sampling)
+
+
+def make(arch: str, slots: int, width: int | None = None, prefix_bytes: int = 0) -> lanes.Engine:
+    """An engine with a tiny model, exact on the route that its architecture allows; by default it keeps no prefix.
+
+    The route is part of the claim: the probe would send a broken packed forward to the single route, and be exact.
+    """
+    engine = lanes.Engine(lanes.tiny(arch, seed=1), slots=slots, width=width, prefix_bytes=prefix_bytes)
+    assert engine.exactness.exact, engine.exactness
+    assert engine.exactness.route == ROUTES.get(arch, "packed"), engine.exactness
+    return engine
 
 
 def bits(handle: Handle) -> tuple[Any, ...]:

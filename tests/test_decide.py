@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from company import WAIT, Ask, alone, bits, held, numbers, step_until, words
+from company import WAIT, Ask, alone, bits, held, make, numbers, step_until, words
 
 import lanes
 from lanes.engine import Engine
@@ -20,14 +20,13 @@ LONG = [" yes", " yes no", " yes no sea", " no", " great answer", " great questi
 
 @pytest.fixture(scope="module", params=["llama", "gemma3", "qwen3_moe", "qwen3_5"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with Engine(lanes.tiny(request.param, seed=1), slots=4, prefix_bytes=0) as made:
-        assert made.exactness.exact
+    with make(request.param, slots=4) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[Engine]:
-    with Engine(lanes.tiny("llama", seed=1), slots=4, prefix_bytes=0) as made:
+    with make("llama", slots=4) as made:
         yield made
 
 
@@ -161,7 +160,7 @@ def label_sets(count: int) -> list[list[str]]:
 def test_label_probabilities_are_those_of_every_label_run_alone(arch: str) -> None:
     loaded = plain(arch)
     compared = 0
-    with Engine(lanes.tiny(arch, seed=1), slots=4) as engine:
+    with make(arch, slots=4) as engine:
         for at, labels in enumerate(label_sets(24)):
             prompt = words(5 + 9 * at, at) + ":"
             try:

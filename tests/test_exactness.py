@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from company import WAIT, Ask, Handle, alone, bits, decoding, held, places, since, step_until, words
+from company import WAIT, Ask, Handle, alone, bits, decoding, held, make, places, since, step_until, words
 
 import lanes
 from lanes.engine import Engine
@@ -22,12 +22,6 @@ SAMPLED = (
     Ask(words(33, 8), length=24, sampling={"temperature": 1.5, "top_k": 20, "min_p": 0.02, "seed": 13}),
 )
 CROWD = tuple(Ask(words(n, n), length=length) for n, length in [(5, 3), (64, 9), (1, 14), (257, 6), (32, 30), (99, 4)])
-
-
-def make(arch: str, slots: int, width: int | None = None, prefix_bytes: int = 0) -> Engine:
-    engine = Engine(lanes.tiny(arch, seed=1), slots=slots, width=width, prefix_bytes=prefix_bytes)
-    assert engine.exactness.exact, engine.exactness
-    return engine
 
 
 @pytest.fixture(scope="module", params=ARCHS)

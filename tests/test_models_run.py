@@ -6,14 +6,13 @@ from functools import cache
 import mlx.core as mx
 import numpy as np
 import pytest
-from company import WAIT, words
+from company import ROUTES, WAIT, words
 
 import lanes
 from lanes.engine import Engine
 from lanes.models.loaded import Loaded
 
 ARCHS = ("llama", "qwen3", "qwen3_moe", "qwen3_5", "gemma3")
-ROUTES = {"qwen3_5": "single"}
 # Around the borders of rows, pieces and windows (32 tokens), and beyond 256 keys.
 LENGTHS = (1, 2, 31, 32, 33, 64, 100, 256, 300)
 CLOSE = 2e-5

@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from company import WAIT, Ask, alone, bits, fill, held, since, step_until, tokens, words
+from company import WAIT, Ask, alone, bits, fill, held, make, since, step_until, tokens, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx.utils import tree_flatten
@@ -144,14 +144,13 @@ def arch(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def plain(arch: str) -> Iterator[Engine]:
     """An engine that keeps nothing: every prompt is a miss."""
-    with Engine(lanes.tiny(arch, seed=1), slots=3, prefix_bytes=0) as engine:
-        assert engine.exactness.exact
+    with make(arch, slots=3) as engine:
         yield engine
 
 
 @pytest.fixture
 def engine(arch: str) -> Iterator[Engine]:
-    with Engine(lanes.tiny(arch, seed=1), slots=3) as made:
+    with make(arch, slots=3, prefix_bytes=1 << 28) as made:
         yield made
 
 
@@ -209,7 +208,7 @@ def test_a_prompt_that_parts_amid_a_piece_takes_only_whole_pieces(engine: Engine
 
 def test_what_the_cache_dropped_is_filled_again_with_the_same_bits(arch: str, plain: Engine) -> None:
     wants = [alone(plain, Ask(text + words(9, 3), labels=LABELS)) for text in (TRUNK, OTHER)]
-    with Engine(lanes.tiny(arch, seed=1), slots=3, prefix_bytes=room_for_one(arch)) as engine:
+    with make(arch, slots=3, prefix_bytes=room_for_one(arch)) as engine:
         hits = []
         for turn in (0, 0, 1, 0, 1, 1):
             handle = engine.score((TRUNK, OTHER)[turn] + words(9, 3), LABELS)
