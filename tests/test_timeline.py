@@ -200,7 +200,7 @@ def test_any_story_makes_a_picture_without_scripts_or_links(rounds):
 
 def test_the_text_form_has_a_line_a_slot_and_a_character_a_round():
     assert text(decision_beside_a_stream(), 3).splitlines() == [
-        "Timeline: rounds 0 to 3, 3 slots",
+        "Timeline: 4 rounds, 3 slots",
         "slot 0  ====",
         "slot 1  .#+.",
         "slot 2  ....",
@@ -210,7 +210,7 @@ def test_the_text_form_has_a_line_a_slot_and_a_character_a_round():
 
 def test_the_text_form_shows_the_newest_of_many_rounds():
     many = [decode(index, float(index), index + 0.5, 1) for index in range(250)]
-    assert text(many, 1).splitlines()[:2] == ["Timeline: rounds 150 to 249, 1 slots", f"slot 0  {'=' * 100}"]
+    assert text(many, 1).splitlines()[:2] == ["Timeline: 250 rounds, 1 slots; the last 100:", f"slot 0  {'=' * 100}"]
 
 
 def test_no_rounds_make_a_picture_that_says_so():

@@ -36,7 +36,7 @@ class Timeline:
         return self.svg()
 
     def __repr__(self) -> str:
-        """One line a slot, one character a round: no times, so the same rounds always give the same text."""
+        """One line a slot, one character a round; no times, so the same rounds always give the same text."""
         return text(self.rounds, self.slots)
 
 
@@ -51,7 +51,9 @@ def text(rounds: Sequence[Round], slots: int) -> str:
         for cell in cells(done):
             grid[cell.slot][column] = SIGNS[cell.works[0]]
             used.add(cell.works[0])
-    head = f"Timeline: rounds {shown[0].index} to {shown[-1].index}, {slots} slots"
+    head = f"Timeline: {len(rounds)} rounds, {slots} slots" + (
+        f"; the last {len(shown)}:" if len(shown) < len(rounds) else ""
+    )
     lines = [f"slot {slot:<2} {''.join(line)}" for slot, line in enumerate(grid)]
     legend = [f"{sign} {work}" for work, sign in SIGNS.items() if work in used]
     return "\n".join([head, *lines, " " * 8 + ", ".join([*legend, ". free"])])
