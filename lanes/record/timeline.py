@@ -51,9 +51,8 @@ def text(rounds: Sequence[Round], slots: int) -> str:
         for cell in cells(done):
             grid[cell.slot][column] = SIGNS[cell.works[0]]
             used.add(cell.works[0])
-    head = f"Timeline: {len(rounds)} rounds, {slots} slots" + (
-        f"; the last {len(shown)}:" if len(shown) < len(rounds) else ""
-    )
+    cut = f"; the last {len(shown)}:" if len(shown) < len(rounds) else ""
+    head = f"Timeline: {len(rounds)} rounds, {slots} slots{cut}"
     lines = [f"slot {slot:<2} {''.join(line)}" for slot, line in enumerate(grid)]
     legend = [f"{sign} {work}" for work, sign in SIGNS.items() if work in used]
     return "\n".join([head, *lines, " " * 8 + ", ".join([*legend, ". free"])])
