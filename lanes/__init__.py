@@ -26,6 +26,14 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.models import Loaded as Loaded
     from lanes.models import load as load
     from lanes.models import tiny as tiny
+    from lanes.record import Rounds as Rounds
+    from lanes.record import Snapshot as Snapshot
+    from lanes.simulation import Arrival as Arrival
+    from lanes.simulation import Cost as Cost
+    from lanes.simulation import Workload as Workload
+    from lanes.simulation import every as every
+    from lanes.simulation import poisson as poisson
+    from lanes.simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -42,6 +50,14 @@ _HOME = {
     "Engine": "engine",
     "Stream": "engine",
     "Pending": "engine",
+    "Rounds": "record",
+    "Snapshot": "record",
+    "simulate": "simulation",
+    "Workload": "simulation",
+    "Arrival": "simulation",
+    "Cost": "simulation",
+    "poisson": "simulation",
+    "every": "simulation",
     "load": "models",
     "tiny": "models",
     "Loaded": "models",

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition
+from threading import Condition, RLock
 from typing import Any
 
 from lanes.errors import LanesError
@@ -25,7 +25,8 @@ class Channel:
     """What one request has to say. One thread writes, any thread or event loop reads; the first end counts."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._lock = RLock()
+        self._changed = Condition(self._lock)
         self._wakers: list[Callable[[], None]] = []
         self.pieces: list[str] = []
         self.tokens: list[int] = []
@@ -36,7 +37,7 @@ class Channel:
 
     def push(self, token: int, text: str, timing: Timing, digest: str | None = None) -> None:
         """A token was drawn, and this text is safe to show with it."""
-        with self._changed:
+        with self._lock:
             if self.end:
                 return
             self.timing = timing
@@ -49,7 +50,7 @@ class Channel:
 
     def finish(self, end: End, text: str = "") -> bool:
         """The request ended; `text` is what was still held back. False where it had ended before."""
-        with self._changed:
+        with self._lock:
             if self.end:
                 return False
             if text:
@@ -70,7 +71,7 @@ class Channel:
 
     def wait(self, seen: int | None = None, timeout: float | None = None) -> bool:
         """Wait for the end, or for more than `seen` pieces of text; False where `timeout` seconds passed before."""
-        with self._changed:
+        with self._lock:
             return self._changed.wait_for(lambda: self._news(seen), timeout)
 
     def _news(self, seen: int | None) -> bool:
@@ -87,12 +88,12 @@ class Channel:
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(woken.set)
 
-            with self._changed:
+            with self._lock:
                 if self._news(seen):
                     return
                 self._wakers.append(wake)
             try:
                 await woken.wait()
             finally:
-                with self._changed, contextlib.suppress(ValueError):
+                with self._lock, contextlib.suppress(ValueError):
                     self._wakers.remove(wake)

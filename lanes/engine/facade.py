@@ -8,6 +8,7 @@ from typing import Any
 from lanes import checks
 from lanes.decisions.results import Scored
 from lanes.engine.handles import Pending, Stream
+from lanes.engine.notebook import watch
 from lanes.engine.requests import Reader, Request
 from lanes.engine.thread import Options, shut, start
 from lanes.forward import Exactness
@@ -73,6 +74,7 @@ class Engine:
         self.info: ModelInfo = served.info
         self.exactness: Exactness = served.exactness
         self.rounds: Rounds = served.record
+        watch(self)
 
     # --- requests -----------------------------------------------------------------------------------------------
 

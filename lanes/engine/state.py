@@ -1,11 +1,11 @@
 """Who waits, who holds a slot, and how far each request is. No lock, no device: the desk guards it."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import count
+from functools import partial
 
-from lanes.engine.channel import Channel, End
 from lanes.engine.failure import failure
 from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import DecisionWork, StreamWork, Work
@@ -21,9 +21,7 @@ from lanes.record import (
     Rounds,
     RowKind,
     Seat,
-    SlotView,
     Submitted,
-    Waiting,
 )
 from lanes.record import State as RecordState
 
@@ -38,15 +36,14 @@ class State:
         self.rules = rules
         self.record = record
         self.context = context
-        self.ids = count()
         self.works: dict[int, Work] = {}
         self.slots: tuple[Held | None, ...] = (None,) * rules.slots
         self.streams: list[Job] = []
         self.decisions: list[Job] = []
-        self._last_reason: list[Reason | None] = [None] * rules.slots
+        self.last_reasons: list[Reason | None] = [None] * rules.slots
         self._submitted: list[Submitted] = []
         self._finished: list[Finished] = []
-        self._ends: list[tuple[Channel, End, str]] = []
+        self._news: deque[Callable[[], object]] = deque()
 
     def enter(self, work: Work) -> None:
         """Put a request into its queue."""
@@ -69,30 +66,24 @@ class State:
         slot = self.slot_of(id)
         if slot is None:
             queue = self.streams if work.job.kind == "stream" else self.decisions
-            queue.remove(work.job)
+            with suppress(ValueError):  # only when a bug broke the loop, and even then every waiter must be told
+                queue.remove(work.job)
         else:
             self.slots = (*self.slots[:slot], None, *self.slots[slot + 1 :])
-            self._last_reason[slot] = reason
+            self.last_reasons[slot] = reason
         self._finished.append(Finished(slot, id, work.job.kind, reason))
         rest = work.rest() if isinstance(work, StreamWork) and reason != "error" else ""
-        self._ends.append((work.channel, work.end(reason, now, result, error), rest))
+        self._news.append(partial(work.channel.finish, work.end(reason, now, result, error), rest))
 
     def slot_of(self, id: int) -> int | None:
         """The slot that a request holds, None while it waits."""
         return next((slot for slot, held in enumerate(self.slots) if held and held.job.id == id), None)
 
-    def locate(self, id: int) -> str | None:
-        """queued, filling, branch or live; None for a request that is not open."""
-        slot = self.slot_of(id)
-        if slot is not None:
-            return _seat_state(self._held(slot))
-        return "queued" if id in self.works else None
-
-    def announce(self) -> None:
-        """Tell the callers of ended requests; after the round is in the record, so that who wakes finds it there."""
-        ends, self._ends = self._ends, []
-        for channel, end, rest in ends:
-            channel.finish(end, rest)
+    def tell(self) -> None:
+        """Tell callers what they wait for, in order; after the round is in the record, and with no lock held."""
+        while self._news:
+            with suppress(IndexError):  # two threads may tell while an engine is closed
+                self._news.popleft()()
 
     def turn(self, now: float, take_seat: TakeSeat) -> Turn | None:
         """Bind slots and plan the next round; None where there is nothing to compute."""
@@ -127,7 +118,7 @@ class State:
     def _seats(self) -> Iterable[Seat]:
         for slot, held in enumerate(self.slots):
             if held:
-                yield Seat(slot, held.job.id, held.job.kind, _seat_state(held))
+                yield Seat(slot, held.job.id, held.job.kind, seat_state(held))
 
     def _cells(self, slot: int, rows: int) -> Iterable[Cell]:
         """The next rows of a slot: a live stream's newest token, or the next tokens of a prompt's tail."""
@@ -141,7 +132,7 @@ class State:
         segment = work.segments[held.leg]
         first = held.at(self.rules.piece)
         wanted = self._wanted(work, held.leg)
-        kind: RowKind = "branch" if _seat_state(held) == "branch" else "tail"
+        kind: RowKind = "branch" if seat_state(held) == "branch" else "tail"
         for at in range(first, first + rows):
             yield Cell(slot, held.job.id, kind, segment.start + at, segment.tokens[at], wanted.get(at))
 
@@ -160,7 +151,7 @@ class State:
         return {at: want for at, read in work.segments[leg].reads if (want := read or draw)}
 
     def apply(self, turn: Turn, outcome: Outcome, now: float) -> None:
-        """What came of a turn: replies reach their requests, the round goes into the record, callers get to know."""
+        """What came of a turn: replies reach their requests, the round goes into the record."""
         self.slots = tuple(advance(turn.plan, self.slots))
         for id, error in outcome.failures:
             self.end(id, "error", now, error)
@@ -182,7 +173,8 @@ class State:
         else:
             assert isinstance(work, StreamWork)
             with self._alone(reply.id, now, "the token could not be turned into text"):
-                reason = work.take(got, now)
+                reason, say = work.take(got, now)
+                self._news.append(say)
                 if reason:
                     self.end(reply.id, reason, now)
 
@@ -204,7 +196,7 @@ class State:
             self.end(id, "error", now, failure(what, error))
 
     def note(self, now: float, turn: Turn | None = None, gained: Iterable[int] = (), error: str | None = None) -> None:
-        """Put the round, or what happened without one, into the record, and tell the callers."""
+        """Put the round, or what happened without one, into the record."""
         if turn or self._submitted or self._finished:
             done = Round(
                 index=self.record.next_index,
@@ -219,41 +211,6 @@ class State:
             )
             self.record.append(turn.fill_in(done, set(gained)) if turn else done)
             self._submitted, self._finished = [], []
-        self.announce()
-
-    def views(self, now: float) -> tuple[SlotView, ...]:
-        """A picture of every slot."""
-        return tuple(self._view(slot, held, now) for slot, held in enumerate(self.slots))
-
-    def _view(self, slot: int, held: Held | None, now: float) -> SlotView:
-        reason = self._last_reason[slot]
-        if held is None:
-            return SlotView(slot, finish_reason=reason)
-        work = self.works[held.job.id]
-        total = sum(len(segment.tokens) for segment in work.segments)
-        filled = min(held.filled(self.rules.piece), total)
-        drawn = len(work.drawn) if isinstance(work, StreamWork) else 0
-        used = total if held.live else work.segments[held.leg].start + held.at(self.rules.piece)
-        return SlotView(
-            index=slot,
-            state=_seat_state(held),
-            kind=held.job.kind,
-            id=held.job.id,
-            prompt_tokens=total,
-            filled=filled,
-            generated=drawn,
-            context_fill=min(1.0, (used + drawn) / self.context),
-            tokens_per_s=work.timing.tokens_per_s(drawn, now),
-            ttft=work.timing.ttft,
-            finish_reason=reason,
-        )
-
-    def waiting(self, now: float) -> tuple[Waiting, ...]:
-        """The queues, heads first, streams before decisions."""
-        works = [self.works[job.id] for job in (*self.streams, *self.decisions)]
-        return tuple(
-            Waiting(work.job.id, work.job.kind, work.prompt_tokens, now - work.timing.submitted) for work in works
-        )
 
 
 NOT_FINITE = (
@@ -262,7 +219,7 @@ NOT_FINITE = (
 )
 
 
-def _seat_state(held: Held) -> RecordState:
+def seat_state(held: Held) -> RecordState:
     """live, filling, or branch: a decision past its trunk."""
     if held.live:
         return "live"

@@ -3,7 +3,11 @@
 Neither holds the engine itself: an engine that nobody holds any more is collected, and that ends both.
 """
 
+import atexit
+import os
+import threading
 import time
+import weakref
 from dataclasses import dataclass, field
 from threading import Event, Thread, current_thread
 from typing import Any
@@ -22,6 +26,8 @@ from lanes.record import Rounds
 
 JOIN = 5.0
 """Seconds that closing waits for the round in flight; every waiter has its error before that."""
+LOAD = 60.0
+"""Seconds that an interrupted start waits for the load in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,9 @@ class Options:
 
     def rules(self, width: int) -> Rules:
         """The planner's rules, once the width is known."""
-        return Rules(self.slots, width, self.piece, self.policy, self.reserved, queue=self.queue)
+        # Half the width for tails: a decision beside many streams is then four times as fast, for no longer gaps.
+        tail = max(1, width // 2)
+        return Rules(self.slots, width, self.piece, self.policy, self.reserved, tail, self.queue)
 
 
 @dataclass(slots=True)
@@ -80,14 +88,36 @@ def start(options: Options) -> tuple[Served, Thread, Event]:
         begun.done.wait()
     except BaseException:
         begun.unwanted = True
+        thread.join(LOAD)  # an interpreter that ends while MLX is at work crashes
         raise
     if begun.error:
         raise begun.error
     assert begun.served is not None
     stopped = Event()
+    _open.add(begun.served.desk)
     watched = (begun.served.desk, options.stall_after, stopped)
     Thread(target=_watch, args=watched, name="lanes-watch", daemon=True).start()
     return begun.served, thread, stopped
+
+
+_open: "weakref.WeakSet[Desk]" = weakref.WeakSet()
+
+
+def _close_open() -> None:
+    """At the interpreter's exit, before it waits for threads that may wait for us."""
+    for desk in list(_open):
+        desk.stop(EngineClosed("the interpreter ends"))
+
+
+def _disown_open() -> None:
+    for desk in list(_open):
+        desk.disown(EngineClosed("this engine belongs to the process that this one was forked from: make one here"))
+
+
+# The exit hook that concurrent.futures uses; the public atexit runs only after all threads were joined.
+getattr(threading, "_register_atexit", atexit.register)(_close_open)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_open)
 
 
 def shut(desk: Desk, thread: Thread, stopped: Event) -> None:
@@ -103,7 +133,7 @@ def _serve(begun: Start) -> None:
     import mlx.core as mx
 
     try:
-        runner, served = _prepare(begun.options)
+        runner, served = _prepare(begun)
     except BaseException as error:  # whoever made the engine waits for this, whatever it is
         begun.error = error
         begun.done.set()
@@ -120,14 +150,18 @@ def _serve(begun: Start) -> None:
             desk.deliver(turn, runner.run(turn))
     except BaseException as error:
         desk.stop(failure("the engine's own loop failed, so make a new engine", error))
+        desk.take(runner.seat)  # ends every request: nobody waits for a loop that is gone
     finally:
         del runner
         mx.clear_cache()
         mx.clear_streams()  # a thread that keeps its streams can crash the interpreter when it ends
 
 
-def _prepare(options: Options) -> tuple[Runner, Served]:
+def _prepare(begun: Start) -> tuple[Runner, Served]:
+    options = begun.options
     loaded = load(options.model, progress=options.progress)
+    if begun.unwanted:
+        raise EngineClosed("the engine was given up while it loaded")
     forward, exactness = prepare(loaded, options.slots, options.piece, options.width)
     rules = options.rules(forward.width)
     record = Rounds(options.slots, options.keep_rounds)

@@ -87,7 +87,9 @@ class Turn:
             done,
             groups=len(self.groups),
             rows=tuple(rows.values()),
-            piece=Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens)) if chunk else None,
+            piece=Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens), int(chunk.id in gained))
+            if chunk
+            else None,
             admitted=self.admitted,
             evicted=self.evicted,
             seats=self.seats,

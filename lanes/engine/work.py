@@ -1,7 +1,9 @@
 """A request as the engine's thread knows it: its segments, how far it is, and the channel to its caller."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lanes.decisions.program import Read, Segment
@@ -60,21 +62,23 @@ class StreamWork(Work):
         """What to do with the logits of its newest row."""
         return Draw(self.sampling, self.prompt_tokens + len(self.drawn), self.digest)
 
-    def take(self, drawn: Drawn, now: float) -> Reason | None:
-        """Note a token and say it to the caller; the reason if the stream ends with it."""
+    def take(self, drawn: Drawn, now: float) -> tuple[Reason | None, Callable[[], None]]:
+        """Note a token: the reason if the stream ends with it, and how to tell the caller."""
         assert self.text is not None
         self.drawn.append(drawn.token)
         if self.timing.first_token is None:
             self.timing = replace(self.timing, first_token=now)
         text = self.text.push(drawn.token)
-        self.channel.push(drawn.token, text, self.timing, drawn.digest)
+        say = partial(self.channel.push, drawn.token, text, self.timing, drawn.digest)
         if self.text.finished:
-            return "stop"
-        return "length" if len(self.drawn) >= self.max_tokens else None
+            return "stop", say
+        return "length" if len(self.drawn) >= self.max_tokens else None, say
 
     def rest(self) -> str:
         """What was held back because it could have become a stop string or the rest of a character."""
-        return "" if self.text is None or self.text.finished else self.text.flush()
+        with suppress(Exception):  # a tokenizer that fails here costs the last characters, not the slot
+            return "" if self.text is None or self.text.finished else self.text.flush()
+        return ""
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ def gaps(rounds: Sequence[Round]) -> dict[RequestId, list[float]]:
     latest: dict[RequestId, float] = {}
     found: dict[RequestId, list[float]] = {}
     for done in rounds:
-        for id in dict.fromkeys(row.id for row in done.rows if row.tokens):
+        for id in dict.fromkeys(id for id, _ in done.gains):
             if id in latest:
                 found[id].append(done.end - latest[id])
             else:

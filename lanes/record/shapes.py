@@ -82,6 +82,8 @@ class Piece(NamedTuple):
     id: RequestId
     start: int
     tokens: int
+    gained: int = 0
+    """1 where the stream's first token came from this piece, as without packed rows; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,13 @@ class Round:
     @property
     def tokens(self) -> int:
         """The number of tokens that streams gained."""
-        return sum(row.tokens for row in self.rows)
+        return sum(tokens for _, tokens in self.gains)
+
+    @property
+    def gains(self) -> tuple[tuple[RequestId, int], ...]:
+        """The streams that gained tokens, each with how many."""
+        gains = tuple((row.id, row.tokens) for row in self.rows if row.tokens)
+        return (*gains, (self.piece.id, self.piece.gained)) if self.piece and self.piece.gained else gains
 
     @property
     def filled(self) -> int:

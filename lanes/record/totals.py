@@ -86,6 +86,7 @@ class Tally:
         if done.piece:
             self._sum("pieces", 1)
             self._sum("prompt_tokens", done.piece.tokens)
+            self._sum("tokens", done.piece.gained)
         if done.error is not None:
             self._sum("errors", 1)
         # Most rounds change nobody's place.

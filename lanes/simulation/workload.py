@@ -108,7 +108,8 @@ class Workload:
                     raise InvalidRequest(
                         f"round {done.index} has a branch of request {row.id}: its lengths are unknown"
                     )
-                drawn[row.id] = drawn.get(row.id, 0) + row.tokens
+            for id, tokens in done.gains:
+                drawn[id] = drawn.get(id, 0) + tokens
             computed += bool(done.groups or done.piece)
         outputs = {id: drawn.get(id, 0) for id in taken}
         return cls(tuple(Arrival(*taken[id], n) for id, n in outputs.items() if n or taken[id][1] == "decision"))
