@@ -99,8 +99,10 @@ def test_every_branch_is_computed_exactly_as_its_whole_prompt_would_be(
 
 @settings(max_examples=100)
 @given(trunk=TRUNKS, branches=BRANCHES, piece=st.sampled_from([4, 8, 32]))
-@example(trunk=(1,) * 40, branches=[((0,), bound((5, 6, 7, 5), (5, 6, 6), (5, 5), (6,)))] * 2, piece=32)
-@example(trunk=(1,) * 5, branches=[((0,), bound((5,) * 7 + (6,), (5,) * 7 + (7,), (5, 5, 6), (5, 5, 7)))], piece=4)
+@example(trunk=(1,) * 40, branches=[((0,), bound((5, 5, 6), (5, 5, 7), (5, 6, 6), (5, 6, 7)))] * 2, piece=32)
+@example(
+    trunk=(1,) * 5, branches=[((0,), bound((5,) * 7 + (6,), (5,) * 7 + (7,), (5, 5, 6, 5), (5, 5, 6, 6)))], piece=4
+)
 def test_without_packed_rows_a_branch_is_computed_as_its_whole_prompt_and_starts_where_a_state_was_kept(
     trunk: Ids, branches: list[tuple[Ids, BoundLabels]], piece: int
 ) -> None:
