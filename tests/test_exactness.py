@@ -58,6 +58,17 @@ def test_a_stream_in_ragged_company_that_joins_and_leaves(engine: Engine, ask: A
         assert len(places(live, stream.id)) > 1, "its row never moved"
 
 
+def test_equal_prompts_at_once_follow_one_trajectory(engine: Engine) -> None:
+    with held(engine) as index:
+        streams = [SHORT(engine)]
+        engine.step(2, WAIT)
+        streams += [SHORT(engine) for _ in range(7)]
+    found = [bits(stream) for stream in streams]
+    assert found == found[:1] * 8
+    assert found[0] == alone(engine, SHORT)
+    assert max(done.decode_rows for done in since(engine, index)) == 8
+
+
 def test_a_stream_beside_a_filling_prompt(engine: Engine) -> None:
     want = alone(engine, SHORT)
     with held(engine) as index:

@@ -136,6 +136,18 @@ def test_every_place_among_the_rows_gives_the_same_bits(loaded: Loaded) -> None:
             np.testing.assert_array_equal(got[place], wants[row.slot], err_msg=f"slot {row.slot} as row {place}")
 
 
+@pytest.mark.parametrize("poison", [float("nan"), float("inf"), 1e30])
+def test_a_mate_whose_state_is_broken_changes_no_bit_of_the_others(loaded: Loaded, poison: float) -> None:
+    forward = Packed(loaded, 2, WIDTH)
+    starts = [fill(forward, slot, tokens(n, slot), PIECE) for slot, n in enumerate((290, 100))]
+    want = raw(forward.rows([Row(0, starts[0], 9)]))[0]
+    broken = forward.slots[1]
+    broken.values[:] = [mx.full(array.shape, poison) for array in broken.values]
+    got = raw(forward.rows([Row(1, starts[1], 9), Row(0, starts[0], 9)]))
+    assert not np.isfinite(got[0].view(np.float32)).all() or poison == 1e30
+    np.testing.assert_array_equal(got[1], want)
+
+
 @pytest.mark.parametrize("cut", [(1,) * 12, (8, 4), (5, 7), (3, 3, 3, 3), (2, 8, 1, 1)])
 def test_the_tail_of_a_prompt_may_be_dealt_to_rounds_in_any_way(loaded: Loaded, cut: tuple[int, ...]) -> None:
     forward = Packed(loaded, 2, WIDTH)
