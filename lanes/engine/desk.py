@@ -41,8 +41,10 @@ class Desk:
         self._paused = False
         self._steps = 0
         self._ran = 0
+        self._wishes = 0
         self._interval = 0.0
         self._next_start = 0.0
+        self._turn: Turn | None = None
         self._server: int | None = None
         self.ended: LanesError | None = None
         """Why the engine takes nothing any more, or None."""
@@ -83,18 +85,26 @@ class Desk:
     def pause(self, timeout: float | None) -> bool:
         """Hold before the next round; whether the round in flight ended within `timeout` seconds."""
         with self._lock:
-            self._paused, self._steps = True, 0
+            self._wish(True)
             return self._changed.wait_for(lambda: self.running_since is None or self.ended is not None, timeout)
 
     def step(self, rounds: int, timeout: float | None) -> int:
         """Run some rounds, then hold; how many were run: fewer where there was nothing left to do."""
         with self._lock:
-            self._paused, self._steps = True, rounds
+            mine = self._wish(True, rounds)
             before = self._ran
-            self._bell.put(None)
-            self._changed.wait_for(lambda: self.ended is not None or self._rests(), timeout)
-            self._steps = 0
+            self._changed.wait_for(lambda: self.ended is not None or mine != self._wishes or self._rests(), timeout)
+            if mine == self._wishes:
+                self._steps = 0
             return self._ran - before
+
+    def _wish(self, paused: bool, steps: int = 0) -> int:
+        """Note whether to hold, and after how many rounds; the number of the wish: a later one replaces it."""
+        self._paused, self._steps = paused, steps
+        self._wishes += 1
+        self._changed.notify_all()
+        self._bell.put(None)
+        return self._wishes
 
     def _rests(self) -> bool:
         return not self._steps and self.running_since is None
@@ -102,8 +112,7 @@ class Desk:
     def resume(self) -> None:
         """Go on after a pause."""
         with self._lock:
-            self._paused, self._steps = False, 0
-        self._bell.put(None)
+            self._wish(False)
 
     def pace(self, interval: float) -> None:
         """Let at least `interval` seconds pass between the starts of two rounds; 0 for full speed."""
@@ -157,7 +166,7 @@ class Desk:
     def deliver(self, turn: Turn, outcome: Outcome) -> None:
         """Note what came of a turn; nothing where the engine was closed meanwhile, as every waiter knows already."""
         with self._lock:
-            self.running_since = None
+            self.running_since = self._turn = None
             if not self.ended:
                 self._state.apply(turn, outcome, self._record.now())
             self._changed.notify_all()
@@ -178,7 +187,7 @@ class Desk:
             self._steps = max(0, self._steps - 1)
             self._ran += 1
             self._next_start = now + self._interval
-            self.running_since = time.monotonic()
+            self.running_since, self._turn = time.monotonic(), turn
             return turn, None
         self._state.note(self._record.now())
         if not hold:
@@ -205,7 +214,9 @@ class Desk:
         now = self._record.now()
         for id in list(self._state.works):
             self._state.end(id, "closed" if isinstance(self.ended, EngineClosed) else "error", now, self.ended)
-        self._state.note(now)
+        # The round in flight comes to nothing, but it was begun: its admissions belong into the record.
+        self._state.note(now, self._turn, error=str(self.ended) if self._turn else None)
+        self._turn = None
         self._changed.notify_all()
 
     def _hold(self, now: float) -> float | None:

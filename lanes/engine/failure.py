@@ -5,6 +5,7 @@ import logging
 from lanes.errors import EngineFailed
 
 log = logging.getLogger("lanes")
+log.addHandler(logging.NullHandler())  # silent until somebody asks: a print would land in whatever cell runs
 
 
 def failure(what: str, error: BaseException) -> EngineFailed:

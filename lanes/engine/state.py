@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lanes.engine.failure import failure
-from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
+from lanes.engine.turn import Cell, Chunk, Draw, Found, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import DecisionWork, StreamWork, Work
 from lanes.errors import EngineFailed, LanesError
 from lanes.jobs import Held, Job
@@ -155,15 +155,13 @@ class State:
         self.slots = tuple(advance(turn.plan, self.slots))
         for id, error in outcome.failures:
             self.end(id, "error", now, error)
-        for reply in outcome.replies:
-            if reply.id in self.works:
-                self._reply(reply, now)
+        gained = {reply.id for reply in outcome.replies if reply.id in self.works and self._reply(reply, now)}
         for held in [held for held in self.slots if held and held.done and held.job.kind == "decision"]:
             self._answer(held.job.id, now)
-        gained = {reply.id for reply in outcome.replies if isinstance(reply.got, Drawn)}
         self.note(now, turn, gained, "; ".join(sorted({str(error) for _, error in outcome.failures})) or None)
 
-    def _reply(self, reply: Reply, now: float) -> None:
+    def _reply(self, reply: Reply, now: float) -> bool:
+        """Hand a reply to its request; whether a stream gained a token by it."""
         work, got = self.works[reply.id], reply.got
         if isinstance(got, Found):
             assert isinstance(work, DecisionWork) and not isinstance(reply.wanted, Draw)
@@ -177,6 +175,8 @@ class State:
                 self._news.append(say)
                 if reason:
                     self.end(reply.id, reason, now)
+                return True
+        return False
 
     def _answer(self, id: int, now: float) -> None:
         work = self.works[id]
