@@ -9,6 +9,9 @@ from lanes.errors import EngineFailed
 if TYPE_CHECKING:
     from lanes.engine import Engine, Stream
 
+STEP_S = 600.0
+"""Seconds after which a block of rounds counts as stuck."""
+
 
 class Own:
     """Holds an engine between rounds (it stands still while the other side computes) and steps it block by block."""
@@ -30,11 +33,11 @@ class Own:
         One more round runs before the clock starts, as on the other side.
         """
         self._step(1)
-        before = self.tokens
+        first = self._engine.rounds.next_index
         start = time.perf_counter()
         self._step(steps)
         seconds = time.perf_counter() - start
-        gained = self.tokens - before
+        gained = sum(done.tokens for done in self._engine.rounds.since(first).rounds)
         if gained != steps * len(self._streams):
             raise EngineFailed(f"{len(self._streams)} streams gained {gained} tokens in {steps} rounds: one has ended")
         return seconds
@@ -56,8 +59,8 @@ class Own:
         return sum(done.piece.tokens for done in pieces if done.piece), pieces[-1].end - pieces[0].start
 
     def _step(self, rounds: int) -> None:
-        if self._engine.step(rounds) < rounds:
-            raise EngineFailed(f"the engine did not run {rounds} rounds: it is closed, or a stream has ended")
+        if self._engine.step(rounds, STEP_S) < rounds:
+            raise EngineFailed(f"the engine did not run {rounds} rounds: it is closed, too slow, or a stream has ended")
 
     @property
     def tokens(self) -> int:
