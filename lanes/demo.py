@@ -124,7 +124,7 @@ def _crowd(
 ) -> Run:
     """One run of all the streams, with a bar and a line of the story."""
     streams, tokens = len(work.topics), work.sizes.tokens
-    title = f"{streams} streams of {tokens} tokens, {how}"
+    title = f"{streams} stream{'s' * (streams > 1)} of {tokens} tokens, {how}"
     if len(asked) > 1:
         title += f", one every {every:g} s"
     with tqdm(total=streams * tokens, desc=title, unit="tok", leave=False, disable=None, file=sys.stderr) as bar:

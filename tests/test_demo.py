@@ -75,7 +75,7 @@ def test_a_long_prompt_fills_beside_the_streams():
 def test_fewer_slots_take_fewer_streams_and_one_is_refused():
     lines: list[str] = []
     found = demo.run(TINY, slots=2, sizes=replace(SMALL, pairs=1), tell=lines.append)
-    assert any(line.startswith("1 streams of 48 tokens") for line in lines)
+    assert any(line.startswith("1 stream of 48 tokens") for line in lines)
     assert found.decision_s.beside is not None
     with pytest.raises(lanes.InvalidRequest, match="slots=1"):
         demo.run(TINY, slots=1)
