@@ -59,7 +59,9 @@ class Runner:
             logits = self.forward.rows([Row(cell.slot, cell.position, cell.token) for cell in group])
             wanted = [(row, cell.id, cell.wanted) for row, cell in enumerate(group) if cell.wanted]
             readings.append(_Reading(logits, wanted))
-        states = [] if self.forward.packed else [self.forward.state(cell.slot) for group in groups for cell in group]
+        # Packed logits depend on every write of their group; where none are wanted, the vocabulary's product is spared.
+        unread = [group for group in groups if not self.forward.packed or not any(cell.wanted for cell in group)]
+        states = [self.forward.state(cell.slot) for group in unread for cell in group]
         mx.eval([reading.arrays for reading in readings], states)  # the round's one wait for the device
         for reading in readings:
             yield from reading.replies()
@@ -101,7 +103,7 @@ class _Reading:
             for at, (row, _, want) in enumerate(wanted)
             if isinstance(want, Read)
         }
-        self.arrays = [self._tokens, self._finite, self._hashed, self._read] if wanted else [logits]
+        self.arrays = [self._tokens, self._finite, self._hashed, self._read]
 
     def replies(self) -> Iterator[Reply]:
         """The replies, in the order in which they were wanted; after the arrays were evaluated."""

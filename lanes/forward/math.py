@@ -1,6 +1,6 @@
 """Attention of one row and of one piece; on a CPU with an exp of our own where arrays are large.
 
-MLX's exp on a Linux CPU takes about 8 ns a number (scalar code), five times what the same polynomial takes as array
+MLX's exp on a Linux CPU is scalar code: about 10 ns a number, three times what the same polynomial takes as array
 operations; in a piece's softmax it is most of the work. See docs/performance.md for the figures.
 """
 
@@ -9,6 +9,8 @@ from math import factorial
 
 import mlx.core as mx
 
+SHORT = 128
+"""Keys up to which MLX's own attention is faster for a piece."""
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 # 2**f on [-0.5, 0.5] as its series up to f**6: what is left out stays below 1.2e-7 of the value.
@@ -47,7 +49,7 @@ def attend_piece(
 ) -> mx.array:
     """The last queries of a sequence, [1, heads, tokens, head size], causally over [1, kv heads, seen, head size]."""
     tokens, seen = q.shape[2], k.shape[2]
-    if sinks is not None or not on_cpu() or q.dtype != mx.float32:
+    if sinks is not None or not on_cpu() or q.dtype != mx.float32 or seen <= SHORT:
         mask = _visible(tokens, seen, window) if window else "causal"
         return mx.fast.scaled_dot_product_attention(q, k, v, scale=scale, mask=mask, sinks=sinks)
     folded = (q * scale).reshape(1, k.shape[1], -1, q.shape[3])
