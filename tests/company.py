@@ -14,7 +14,7 @@ from lanes.decisions.results import Scored
 from lanes.forward import Forward, Row
 from lanes.record import Round
 
-WAIT = 120.0
+WAIT = 300.0
 """Seconds after which a test gives up on a request: a hang shows, and no busy machine fails a test."""
 WORDS = (
     " the", " and", " of", " to", " in", " is", " that", " you", " for", " with", " yes", " no", " review", " great",
