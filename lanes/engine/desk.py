@@ -123,7 +123,7 @@ class Desk:
     def drained(self, timeout: float | None) -> bool:
         """Wait until no request is left; whether that came within `timeout` seconds."""
         with self._lock:
-            return self._changed.wait_for(lambda: not self._inbox and not self._state.works, timeout)
+            return self._changed.wait_for(lambda: not (self._inbox or self._state.works or self._state.untold), timeout)
 
     def snapshot(self) -> Snapshot:
         """An immutable picture of slots, queues and totals."""
@@ -138,7 +138,7 @@ class Desk:
         if get_ident() != self._server:  # the engine's thread may be amid a change, and ends everything itself
             with self._lock:
                 self._end_all()
-            self._state.tell()
+            self._tell()
 
     def disown(self, error: LanesError) -> None:
         """In a forked child, where no thread serves: refuse everything, on locks that nobody holds."""
@@ -157,7 +157,7 @@ class Desk:
                 if self.ended:
                     self._end_all()
                 turn, patience = (None, None) if self.ended else self._next(take_seat)
-            self._state.tell()
+            self._tell()
             if turn or self.ended:
                 return turn
             with suppress(Empty):
@@ -166,11 +166,18 @@ class Desk:
     def deliver(self, turn: Turn, outcome: Outcome) -> None:
         """Note what came of a turn; nothing where the engine was closed meanwhile, as every waiter knows already."""
         with self._lock:
-            self.running_since = self._turn = None
+            self._turn = None
             if not self.ended:
                 self._state.apply(turn, outcome, self._record.now())
-            self._changed.notify_all()
+        self._tell(between_rounds=True)
+
+    def _tell(self, between_rounds: bool = False) -> None:
+        """Tell callers, then wake who waits for the round's end or for an empty engine: they find everything told."""
         self._state.tell()
+        with self._lock:
+            if between_rounds:
+                self.running_since = None
+            self._changed.notify_all()
 
     def _next(self, take_seat: TakeSeat) -> tuple[Turn | None, float | None]:
         """The next turn; without one, for how long (s) nothing needs to be looked at until somebody rings."""
@@ -192,7 +199,6 @@ class Desk:
         self._state.note(self._record.now())
         if not hold:
             self._steps = 0  # a step with nothing to do is done
-        self._changed.notify_all()
         return None, self._patience(now, hold)
 
     def _sweep(self, now: float) -> None:
@@ -217,7 +223,6 @@ class Desk:
         # The round in flight comes to nothing, but it was begun: its admissions belong into the record.
         self._state.note(now, self._turn, error=str(self.ended) if self._turn else None)
         self._turn = None
-        self._changed.notify_all()
 
     def _hold(self, now: float) -> float | None:
         """How long to hold before the next round, in seconds; None for not at all, infinity while paused."""

@@ -79,6 +79,11 @@ class State:
         """The slot that a request holds, None while it waits."""
         return next((slot for slot, held in enumerate(self.slots) if held and held.job.id == id), None)
 
+    @property
+    def untold(self) -> bool:
+        """Whether a caller still has to be told something."""
+        return bool(self._news)
+
     def tell(self) -> None:
         """Tell callers what they wait for, in order; after the round is in the record, and with no lock held."""
         while self._news:
