@@ -1,0 +1,106 @@
+"""The saved notebooks: run once in order, clean, readable without a kernel, and the same after they are tidied again.
+
+What their cells say is checked by `make notebooks` (nbval); this looks at the files alone.
+"""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+CHECK, IGNORE = "nbval-check-output", "nbval-ignore-output"
+SHOWN = {"text/plain", "text/html", "image/svg+xml", "image/png"}
+LARGEST = 300_000
+
+_spec = importlib.util.spec_from_file_location("refresh", ROOT / "notebooks" / "refresh.py")
+assert _spec and _spec.loader
+refresh = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(refresh)
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def path(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def code(path: Path) -> list[nbformat.NotebookNode]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def outputs(code: list[nbformat.NotebookNode]) -> str:
+    """Everything that a notebook shows, as one text."""
+    texts = []
+    for output in (output for cell in code for output in cell.outputs):
+        texts += [output.text] if output.output_type == "stream" else map(str, output.get("data", {}).values())
+    return "\n".join(texts)
+
+
+def test_there_are_notebooks():
+    assert ROOT / "notebooks" / "01_first_steps.ipynb" in NOTEBOOKS
+
+
+def test_a_saved_notebook_is_tidy(path: Path):
+    saved = path.read_text(encoding="utf-8")
+    assert saved == refresh.text(refresh.tidy(nbformat.reads(saved, as_version=4)))
+    assert len(saved.encode()) < LARGEST
+    assert "widgets" not in nbformat.reads(saved, as_version=4).metadata
+
+
+def test_every_cell_ran_once_in_order_and_none_failed(code):
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert not [cell.id for cell in code for output in cell.outputs if output.output_type == "error"]
+
+
+def test_cells_have_names_that_stay(path: Path):
+    ids = [cell.id for cell in nbformat.read(path, as_version=4).cells]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", id) for id in ids), "a random id changes with every edit"
+
+
+def test_outputs_are_readable_without_a_kernel(code):
+    kinds = {kind for cell in code for output in cell.outputs for kind in output.get("data", {})}
+    assert kinds <= SHOWN
+    shown = outputs(code)
+    assert "<script" not in shown
+    assert not re.findall(r"""(?:src|href)=["']?https?:""", shown)
+
+
+def test_outputs_hold_nothing_of_the_machine_that_made_them(code):
+    shown = outputs(code)
+    assert not re.findall(r"\bat 0x[0-9a-f]+", shown), "the address of an object"
+    assert not re.findall(r"/(?:home|root|tmp|Users|work)/", shown), "a path"
+    assert not [cell.id for cell in code for output in cell.outputs if output.get("name") == "stderr"]
+
+
+def test_checked_cells_say_something_and_ignored_ones_assert(code):
+    tags = {cell.id: set(cell.metadata.get("tags", [])) for cell in code}
+    assert set().union(*tags.values()) <= {CHECK, IGNORE}
+    checked = [cell for cell in code if CHECK in tags[cell.id]]
+    assert checked
+    assert all(cell.outputs for cell in checked)
+    for cell in (cell for cell in code if IGNORE in tags[cell.id]):
+        last = compile(cell.source, cell.id, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body[-1]
+        assert isinstance(last, ast.Assert), f"{cell.id}: its output is not compared, so it has to end in an assert"
+
+
+def test_tidying_drops_what_is_no_result():
+    notebook = nbformat.v4.new_notebook(metadata={"widgets": {}, "kernelspec": {"name": "odd", "display_name": "Odd"}})
+    cell = nbformat.v4.new_code_cell("1", id="one", metadata={"tags": [CHECK], "execution": {"iopub": "12:00"}})
+    cell.outputs = [
+        nbformat.v4.new_output("stream", name="stdout", text="a"),
+        nbformat.v4.new_output("stream", name="stdout", text="b"),
+        nbformat.v4.new_output("stream", name="stderr", text="c"),
+        nbformat.v4.new_output("display_data", data={"text/plain": "d"}, metadata={"needs": "background"}),
+    ]
+    notebook.cells = [cell]
+    tidied = refresh.tidy(notebook)
+    assert tidied.metadata == refresh.METADATA
+    assert tidied.cells[0].metadata == {"tags": [CHECK]}
+    assert [output.get("text") for output in tidied.cells[0].outputs] == ["ab", "c", None]
+    assert tidied.cells[0].outputs[2].metadata == {}
