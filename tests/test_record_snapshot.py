@@ -78,3 +78,8 @@ def test_the_html_is_static_escaped_and_themed():
 
 def test_a_snapshot_without_a_queue_shows_no_queue():
     assert "age" not in replace(SNAPSHOT, waiting=())._repr_html_()
+
+
+def test_a_snapshot_before_the_first_request_shows_no_totals():
+    assert "totals" in SNAPSHOT._repr_html_()
+    assert "totals" not in replace(SNAPSHOT, totals=Totals())._repr_html_()

@@ -213,9 +213,15 @@ def test_the_text_form_shows_the_newest_of_many_rounds():
     assert text(many, 1).splitlines()[:2] == ["Timeline: 250 rounds, 1 slots; the last 100:", f"slot 0  {'=' * 100}"]
 
 
+def test_a_round_without_work_is_none():
+    rounds = [Round(0, 0.0, 0.0, WIDTH, submitted=(Submitted(1, "stream", 4, 0.0),)), decode(1, 0.5, 1.0, 1)]
+    assert text(rounds, 1).splitlines()[:2] == ["Timeline: 1 rounds, 1 slots", "slot 0  ="]
+    assert "1 round · 1 token drawn" in svg(rounds, 1)
+
+
 def test_no_rounds_make_a_picture_that_says_so():
     nothing = Timeline((), 2)
-    assert repr(nothing) == "Timeline: no rounds, 2 slots"
+    assert repr(nothing).splitlines() == ["Timeline: 0 rounds, 2 slots", "slot 0  ", "slot 1  ", "        . free"]
     assert "0 rounds" in nothing.svg()
 
 

@@ -66,7 +66,7 @@ def svg(rounds: Sequence[Round], slots: int) -> str:
 def _title(rounds: Sequence[Round]) -> str:
     answered = sum(end.reason == "answered" for done in rounds for end in done.finished)
     counts = (
-        (len(rounds), "round", ""),
+        (sum(bool(done.groups or done.piece) for done in rounds), "round", ""),
         (sum(done.tokens for done in rounds), "token", " drawn"),
         (sum(done.filled for done in rounds), "prompt token", " filled"),
         (answered, "decision", " answered"),

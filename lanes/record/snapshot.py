@@ -92,7 +92,8 @@ class Snapshot:
         if self.waiting:
             queue = [(item.kind, str(item.id), str(item.prompt_tokens), f"{item.age:.1f} s") for item in self.waiting]
             parts.append(html_table(("waiting", "id", "prompt", "age"), queue))
-        parts.append(html_table(("totals", "streams", "decisions"), totals_rows(self.totals)))
+        if counts := totals_rows(self.totals):
+            parts.append(html_table(("totals", "streams", "decisions"), counts))
         return html_page(self._title(), *parts)
 
     def _title(self) -> str:

@@ -41,18 +41,17 @@ class Timeline:
 
 
 def text(rounds: Sequence[Round], slots: int) -> str:
-    """The rounds in characters, the newest 100 where there are more."""
-    shown = rounds[-TEXT_ROUNDS:]
-    if not shown:
-        return f"Timeline: no rounds, {slots} slots"
+    """The rounds that computed something in characters, the newest 100 where there are more."""
+    ran = [done for done in rounds if done.groups or done.piece]
+    shown = ran[-TEXT_ROUNDS:]
     grid = [["."] * len(shown) for _ in range(slots)]
     used: set[Work] = set()
     for column, done in enumerate(shown):
         for cell in cells(done):
             grid[cell.slot][column] = SIGNS[cell.works[0]]
             used.add(cell.works[0])
-    cut = f"; the last {len(shown)}:" if len(shown) < len(rounds) else ""
-    head = f"Timeline: {len(rounds)} rounds, {slots} slots{cut}"
+    cut = f"; the last {len(shown)}:" if len(shown) < len(ran) else ""
+    head = f"Timeline: {len(ran)} rounds, {slots} slots{cut}"
     lines = [f"slot {slot:<2} {''.join(line)}" for slot, line in enumerate(grid)]
     legend = [f"{sign} {work}" for work, sign in SIGNS.items() if work in used]
     return "\n".join([head, *lines, " " * 8 + ", ".join([*legend, ". free"])])
