@@ -50,8 +50,8 @@ class Handle(Generic[Result]):
     @property
     def state(self) -> str:
         """queued, filling, branch or live; once it has ended, the reason (answered, stop, length, cancelled, ...)."""
-        owner = self._owner
-        where = owner.locate(self.id) if owner else None
+        end, owner = self._channel.end, self._owner
+        where = owner.locate(self.id) if owner and not end else None
         return where or self._end().reason
 
     @property

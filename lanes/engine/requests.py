@@ -161,6 +161,9 @@ def _labels_of(branches: Sequence[Any], labels: Any) -> list[Any]:
         raise InvalidRequest("labels must be a list of texts, or one such list for each branch")
     if all(isinstance(label, str) for label in labels):
         return [labels] * len(branches)
+    wrong = next((own for own in labels if isinstance(own, str | bytes) or not isinstance(own, Sequence)), None)
+    if wrong is not None:
+        raise InvalidRequest(f"labels must be texts alone, or one list of texts for each branch; {wrong!r} is neither")
     if len(labels) != len(branches):
         raise InvalidRequest(f"there are {len(branches)} branches but {len(labels)} lists of labels: give one for each")
     return list(labels)

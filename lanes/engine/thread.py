@@ -65,7 +65,7 @@ class Served:
     desk: Desk
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Start:
     """Where the thread leaves what it made, or why it could not."""
 
@@ -83,13 +83,15 @@ def start(options: Options) -> tuple[Served, Thread, Event]:
     """
     begun = Start(options)
     thread = Thread(target=_serve, args=(begun,), name="lanes-engine", daemon=True)
+    _starting[begun] = thread
     thread.start()
     try:
         begun.done.wait()
     except BaseException:
-        begun.unwanted = True
-        thread.join(LOAD)  # an interpreter that ends while MLX is at work crashes
+        _give_up(begun, thread)
         raise
+    finally:
+        _starting.pop(begun, None)
     if begun.error:
         raise begun.error
     assert begun.served is not None
@@ -100,13 +102,22 @@ def start(options: Options) -> tuple[Served, Thread, Event]:
     return begun.served, thread, stopped
 
 
+_starting: dict[Start, Thread] = {}
 _open: "weakref.WeakSet[Desk]" = weakref.WeakSet()
 
 
 def _close_open() -> None:
     """At the interpreter's exit, before it waits for threads that may wait for us."""
+    for begun, thread in list(_starting.items()):
+        _give_up(begun, thread)
     for desk in list(_open):
         desk.stop(EngineClosed("the interpreter ends"))
+
+
+def _give_up(begun: Start, thread: Thread) -> None:
+    """Nobody wants the engine that still loads: wait for the load, as an interpreter must not end while MLX works."""
+    begun.unwanted = True
+    thread.join(LOAD)
 
 
 def _disown_open() -> None:
