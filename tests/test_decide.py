@@ -38,7 +38,7 @@ def whole(engine: Engine, prompt: str, labels: Sequence[str]) -> Any:
 # --- branches are whole prompts -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trunk", [1, 20, 31, 32, 33, 63, 64, 90, 260])
+@pytest.mark.parametrize("trunk", [1, 31, 32, 33, 64, 260])
 def test_branches_that_do_and_do_not_cross_a_piece_border_are_whole_prompts(engine: Engine, trunk: int) -> None:
     text = words(trunk, trunk)
     branches = [words(n, 100 + n) for n in (1, 2, 11, 31, 32, 33, 70)]
@@ -46,7 +46,7 @@ def test_branches_that_do_and_do_not_cross_a_piece_border_are_whole_prompts(engi
     assert list(found) == [whole(engine, text + branch, LONG) for branch in branches]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize("count", [1, 3, 20])
 def test_any_number_of_branches(engine: Engine, count: int) -> None:
     rng = Random(count)
     text = words(rng.randint(20, 100), count)
@@ -161,7 +161,7 @@ def test_label_probabilities_are_those_of_every_label_run_alone(arch: str) -> No
     loaded = plain(arch)
     compared = 0
     with make(arch, slots=4) as engine:
-        for at, labels in enumerate(label_sets(24)):
+        for at, labels in enumerate(label_sets(16)):
             prompt = words(5 + 9 * at, at) + ":"
             try:
                 pending = engine.score(prompt, labels)
@@ -174,7 +174,7 @@ def test_label_probabilities_are_those_of_every_label_run_alone(arch: str) -> No
             assert found.logsumexp == pytest.approx(total, abs=1e-5)
             assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
             compared += len(labels)
-    assert compared >= 60
+    assert compared >= 40
 
 
 def test_labels_that_share_beginnings_and_end_within_each_other_are_those_of_the_oracle(engine: Engine) -> None:

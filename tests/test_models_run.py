@@ -14,7 +14,7 @@ from lanes.models.loaded import Loaded
 
 ARCHS = ("llama", "qwen3", "qwen3_moe", "qwen3_5", "gemma3")
 # Around the borders of rows, pieces and windows (32 tokens), and beyond 256 keys.
-LENGTHS = (1, 2, 31, 32, 33, 64, 100, 256, 300)
+LENGTHS = (1, 2, 31, 32, 33, 100, 256, 300)
 CLOSE = 2e-5
 """How far two ways to sum the same float32 numbers lie apart here; a likeliest token that leads by less may change."""
 
@@ -98,7 +98,7 @@ def test_other_shapes_of_a_llama_run_too(sizes: dict[str, int]) -> None:
     assert stream.tokens[:sure] == tuple(tokens[:sure])
 
 
-@pytest.mark.parametrize("piece", [1, 7, 16, 100])
+@pytest.mark.parametrize("piece", [3, 16, 100])
 @pytest.mark.parametrize("arch", ["llama", "gemma3", "qwen3_5"])
 def test_any_size_of_piece_gives_the_same_answers_but_for_rounding(arch: str, piece: int) -> None:
     loaded = plain(arch)
