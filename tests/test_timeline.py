@@ -190,7 +190,7 @@ def test_markup_in_an_id_is_escaped():
 def test_any_story_makes_a_picture_without_scripts_or_links(rounds):
     picture = svg(rounds, SLOTS)
     tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(picture).iter()}
-    assert tags <= {"svg", "title", "desc", "style", "rect", "path", "text"}
+    assert tags <= {"svg", "title", "desc", "style", "rect", "path", "text", "tspan"}
     assert "nan" not in picture and "url(" not in picture and "@import" not in picture
     assert picture == svg(rounds, SLOTS)
 

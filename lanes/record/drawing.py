@@ -91,12 +91,8 @@ def _frame(rounds: Sequence[Round], held: Sequence[Stay], height: int) -> Iterat
     yield f'<rect class="card" x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>'
     yield f'<text class="title" x="16" y="26">{_title(rounds)}</text>'
     used = {work for done in rounds for cell in cells(done) for work in cell.works}
-    x = 16.0
-    for work, words in WORDS.items():
-        if work in used:
-            yield f'<rect class="{work}" x="{x:g}" y="38" width="11" height="11" rx="2"/>'
-            yield f'<text class="faint" x="{x + 16:g}" y="48">{words}</text>'
-            x += 34 + 6 * len(words)
+    legend = (f'<tspan class="{work}">\u25a0</tspan> {words}' for work, words in WORDS.items() if work in used)
+    yield f'<text class="faint" x="16" y="48">{"&#160;&#160; ".join(legend)}</text>'
 
 
 def _tracks(bars: Sequence[int]) -> Iterator[str]:
