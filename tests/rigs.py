@@ -47,16 +47,17 @@ def decision(engine: lanes.Engine, prompt: str = "Is it so?", **options: Any) ->
 INTERRUPT = """
 import os, signal, sys, threading, time
 def interrupt_once_waiting():
-    \"\"\"Send this process SIGINT as soon as its main thread stands in a lock or in an event loop.\"\"\"
     def watch():
         while True:
-            frame = sys._current_frames()[threading.main_thread().ident]
-            if frame.f_code.co_filename.endswith(("threading.py", "selectors.py")):
-                return os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
+            frames = [sys._current_frames()[threading.main_thread().ident]]
+            while frames[-1].f_back: frames.append(frames[-1].f_back)
+            started = all(frame.f_code is not interrupt_once_waiting.__code__ for frame in frames)
+            if started and frames[0].f_code.co_filename.endswith(("threading.py", "selectors.py")):
+                return os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=watch).start()
 """
-"""What a script or a kernel needs for `interrupt_once_waiting()`, called right before it waits."""
+"""Defines `interrupt_once_waiting()`: SIGINT as soon as the main thread stands in a lock or in an event loop."""
 
 
 @dataclass
