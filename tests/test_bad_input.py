@@ -128,15 +128,15 @@ def test_a_prompt_that_just_fits_is_served(engine: lanes.Engine) -> None:
         (np.array(LABELS), "must be a list of"),
         ([" yes", " yes"], "there twice: leave one out"),
         ([""], "empty: pass at least one character"),
-        ([5], "not text but int: pass a string|must be a list of"),
-        ([None], "not text but NoneType: pass a string|must be a list of"),
-        ([b" yes"], "bytes, not text|must be a list of"),
+        ([5], "not text but int: pass a string|texts alone, or one list"),
+        ([None], "not text but NoneType: pass a string|lists of labels"),
+        ([b" yes"], "bytes, not text|texts alone, or one list"),
         ([" \udc00"], "half a character"),
     ],
 )
 def test_labels_that_cannot_be_told_are_refused(beside: lanes.Engine, labels: Any, says: str) -> None:
     refused(lambda: beside.score("Is it so?", labels), says)
-    refused(lambda: beside.decide("Is it", [" so?"], labels), says)
+    refused(lambda: beside.decide("Is it", [" so?", " not?"], labels), says)
 
 
 def test_a_label_that_merges_into_the_prompt_is_refused(beside: lanes.Engine) -> None:

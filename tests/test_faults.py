@@ -77,16 +77,20 @@ def test_a_failing_forward_fails_the_live_requests_only_and_the_loop_goes_on() -
         check_record(engine, [*live, filling, queued, asked])
 
 
-def test_after_a_failed_forward_new_requests_have_the_bits_that_they_always_have() -> None:
-    with rig(slots=2, piece=8) as one:
+@pytest.mark.parametrize("arch", ["llama", "qwen3_5"])
+def test_after_a_failed_forward_new_requests_have_the_bits_that_they_always_have(arch: str) -> None:
+    with rig(lanes.tiny(arch), slots=2, piece=8) as one:
         engine, ask = one.engine, Ask(words(40))
         want = alone(engine, ask)
-        one.fail("rows", RuntimeError("no"))
-        assert stream(engine, words(40)).wait(WAIT)
-        assert alone(engine, ask) == want, "neither a slot nor a kept beginning is trusted after it"
-        one.fail("fill", RuntimeError("no"))
-        assert stream(engine, words(41, 1)).wait(WAIT)
-        assert alone(engine, ask) == want
+        for method in ("rows", "fill"):
+            broken = stream(engine, words(41, 1), max_tokens=2)
+            assert broken.result(WAIT) is not None
+            one.fail(method, RuntimeError("no"))
+            assert stream(engine, words(41, 2)).wait(WAIT)
+            index = engine.rounds.next_index
+            assert alone(engine, ask) == want, "no slot is trusted after it"
+            cached = [new.cached for done in since(engine, index) for new in done.admitted]
+            assert cached == [0], "and no kept beginning"
 
 
 def test_a_failing_fill_fails_its_own_request_only() -> None:

@@ -13,6 +13,8 @@ from company import held, step_until, words
 from rigs import FOREVER, WAIT, check_record, decision, rig, stream, until
 
 import lanes
+from lanes.engine.channel import Channel, End
+from lanes.record import Timing
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -150,6 +152,15 @@ def test_a_timing_has_its_stations_in_order(engine: lanes.Engine) -> None:
 
 
 # Errors.
+
+
+def test_the_first_end_of_a_request_counts() -> None:
+    channel, told = Channel(), []
+    channel.on_end = lambda: told.append("once")
+    first, second = (End("cancelled", Timing(0.0), error=lanes.Cancelled(text)) for text in "ab")
+    assert channel.finish(first, "rest") and not channel.finish(second, "more")
+    channel.push(5, "late", Timing(0.0))
+    assert (channel.end, channel.pieces, channel.tokens, told) == (first, ["rest"], [], ["once"])
 
 
 def test_each_waiter_is_told_the_reason_and_a_later_one_too() -> None:
