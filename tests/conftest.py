@@ -1,5 +1,7 @@
 """Settings that every test shares."""
 
+import os
+
 import lanes  # isort: skip - before anything that imports mlx, so that the fast BLAS is in place
 
 import pytest
@@ -16,3 +18,6 @@ settings.load_profile("lanes")
 def default_loaded() -> Loaded:
     """The embedded model on the test's own thread, loaded once; fetched where this machine does not have it yet."""
     return lanes.load("default", progress=False)
+
+# These start interpreters and kernels by the dozen and need a machine at rest: run them by hand, without CI set.
+collect_ignore = ["test_kernel.py", "test_lifecycle.py"] if os.environ.get("CI") else []

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread, current_thread
 from typing import Any
@@ -75,6 +76,11 @@ class Start:
     error: BaseException | None = None
     unwanted: bool = False
 
+    def check(self) -> None:
+        """Raise EngineClosed where nobody waits for the engine any more."""
+        if self.unwanted:
+            raise EngineClosed("the engine was given up while it loaded")
+
 
 def start(options: Options) -> tuple[Served, Thread, Event]:
     """Load a model on a thread of its own and begin to serve; returns when it is ready.
@@ -117,7 +123,8 @@ def _close_open() -> None:
 def _give_up(begun: Start, thread: Thread) -> None:
     """Nobody wants the engine that still loads: wait for the load, as an interpreter must not end while MLX works."""
     begun.unwanted = True
-    thread.join(LOAD)
+    with suppress(RuntimeError):  # it has not even started, and will find itself unwanted
+        thread.join(LOAD)
 
 
 def _disown_open() -> None:
@@ -144,35 +151,42 @@ def _serve(begun: Start) -> None:
     import mlx.core as mx
 
     try:
-        runner, served = _prepare(begun)
-    except BaseException as error:  # whoever made the engine waits for this, whatever it is
+        runner = _begin(begun)
+        desk = begun.served.desk if begun.served and not begun.unwanted else None
+        del begun
+        if runner and desk:
+            _turns(runner, desk)
+        del runner
+    finally:
+        mx.clear_cache()
+        mx.clear_streams()  # a thread that keeps its streams can crash the interpreter when it ends
+
+
+def _begin(begun: Start) -> Runner | None:
+    """Load and prove; what came of it, or why nothing did, is left where the engine's maker waits for it."""
+    runner = None
+    try:
+        runner, begun.served = _prepare(begun)
+    except BaseException as error:  # whatever it is
         begun.error = error
-        begun.done.set()
-        return
-    begun.served = served
     begun.done.set()
-    desk = served.desk
-    del served
-    if begun.unwanted:
-        return
-    del begun
+    return runner
+
+
+def _turns(runner: Runner, desk: Desk) -> None:
     try:
         while turn := desk.take(runner.seat):
             desk.deliver(turn, runner.run(turn))
     except BaseException as error:
         desk.stop(failure("the engine's own loop failed, so make a new engine", error))
         desk.take(runner.seat)  # ends every request: nobody waits for a loop that is gone
-    finally:
-        del runner
-        mx.clear_cache()
-        mx.clear_streams()  # a thread that keeps its streams can crash the interpreter when it ends
 
 
 def _prepare(begun: Start) -> tuple[Runner, Served]:
     options = begun.options
+    begun.check()
     loaded = load(options.model, progress=options.progress)
-    if begun.unwanted:
-        raise EngineClosed("the engine was given up while it loaded")
+    begun.check()
     forward, exactness = prepare(loaded, options.slots, options.piece, options.width)
     rules = options.rules(forward.width)
     record = Rounds(options.slots, options.keep_rounds)

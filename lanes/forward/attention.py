@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 
+from lanes.errors import ModelError
 from lanes.forward.views import View
 
 NAME = "scaled_dot_product_attention"
@@ -37,6 +38,9 @@ def _dispatch(original: Callable[..., mx.array]) -> Callable[..., mx.array]:
     def attention(queries: mx.array, keys: Any, values: Any, *args: Any, **options: Any) -> mx.array:
         cache = args[0] if args else options.get("cache")
         if isinstance(cache, View):
+            mask = args[2] if len(args) > 2 else options.get("mask")
+            if mask is not None and not isinstance(mask, str):
+                raise ModelError("it masks keys by a rule of its own")
             return cache.attend(queries, options["scale"], options.get("sinks"))
         return original(queries, keys, values, *args, **options)
 

@@ -6,10 +6,11 @@ handed to the device as soon as its attention is built, so that it computes whil
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
+from lanes.errors import ModelError
 from lanes.forward.math import attend_piece, attend_row
 from lanes.forward.slots import SlotKV
 
@@ -36,9 +37,10 @@ class View:
         self.keys, self.values = keys, values
         return keys, values
 
-    def make_mask(self, *_: Any, **__: Any) -> None:
-        """No mask: `attend` reads only the keys that a row may see."""
-        return
+    def make_mask(self, tokens: int, return_array: bool = False, window_size: int | None = None) -> None:
+        """No mask: `attend` reads only the keys that a row may see. A window other than the cache's own is refused."""
+        if window_size not in (None, self.window):
+            raise ModelError(f"it asks for a window of {window_size} keys where its cache keeps {self.window or 'all'}")
 
     def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
         """Attention of the round's queries; the output has their shape, with the values' head size."""
