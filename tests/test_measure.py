@@ -113,6 +113,8 @@ def test_one_differing_run_is_enough_for_unequal_bits():
     odd = Run((), (asked(0, 1, 0.75),), ("a", "x"))
     assert equal_bits(evidence(behind=odd)).stream is False
     assert equal_bits(evidence(behind=odd)).decision is False
+    late = Run((), (), ("a", "b", "x"))  # differs only after the tokens that the stream drew alone
+    assert equal_bits(evidence(behind=late)).stream is False
 
 
 @given(st.integers(40, 400))

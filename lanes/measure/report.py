@@ -148,7 +148,9 @@ def long_prompt(run: Run, streams: int) -> LongPrompt | None:
 def equal_bits(evidence: Evidence) -> EqualBits:
     """The first stream alone against all its runs in company; every decision idle against beside and behind."""
     runs = (*evidence.alone, *evidence.beside, evidence.behind)
-    stream, _ = same_rows(evidence.solo, [run.digests for run in runs])
+    # Alone it ran for its first tokens only; after these, what the first run gave is the measure for the others.
+    reference = (*evidence.solo, *runs[0].digests[len(evidence.solo) :])
+    stream, _ = same_rows(reference, [run.digests for run in runs])
     decision, _ = same_answers(evidence.idle, [asked for run in runs for asked in run.asked])
     return EqualBits(stream, decision)
 
