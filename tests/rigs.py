@@ -14,7 +14,7 @@ from lanes.engine import thread
 from lanes.engine.runner import Runner
 from lanes.record import Round
 
-WAIT = 60.0
+WAIT = 120.0
 """Seconds after which a wait counts as a hang."""
 ROOT = Path(__file__).parents[1]
 FOREVER = 4000

@@ -16,8 +16,6 @@ import lanes
 from lanes.models import fetch
 from lanes.models.default import PARCEL
 
-pytestmark = pytest.mark.timeout(120)
-
 NAN, INF, HUGE = math.nan, math.inf, 10**400
 NO_NUMBERS = [None, "3", b"3", [], True, False, 1j, Decimal(1), NAN]
 NO_WHOLES = [*NO_NUMBERS, 1.5, 2.0, INF]

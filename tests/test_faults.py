@@ -19,8 +19,6 @@ from rigs import ROOT, WAIT, check_record, decision, rig, stream, threads, until
 import lanes
 from lanes.forward import Packed, Row, prepare
 
-pytestmark = pytest.mark.timeout(180)
-
 TABLE = ROOT / "docs" / "faults.md"
 
 

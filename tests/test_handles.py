@@ -16,8 +16,6 @@ import lanes
 from lanes.engine.channel import Channel, End
 from lanes.record import Timing
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[lanes.Engine]:

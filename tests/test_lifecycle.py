@@ -22,9 +22,6 @@ from rigs import INTERRUPT, ROOT, WAIT, check_record, decision, rig, stream, thr
 import lanes
 from lanes.engine import thread as engine_thread
 
-pytestmark = pytest.mark.timeout(120)
-
-
 # Pause, step, resume, pace.
 
 

