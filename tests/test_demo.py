@@ -10,7 +10,7 @@ import lanes
 from lanes import demo
 from lanes.demo import Demo
 
-SMALL = replace(demo.FULL, tokens=48, solo=32, questions=(30, 40, 66), every=0.02, every_behind=0.02)
+SMALL = replace(demo.FULL, tokens=300, solo=32, questions=(30, 40, 66), every=0.1, every_behind=0.1)
 TINY = lanes.tiny("llama")
 KEYS = {
     "decision_s": {"idle", "beside", "behind"},
@@ -75,7 +75,7 @@ def test_a_long_prompt_fills_beside_the_streams():
 def test_fewer_slots_take_fewer_streams_and_one_is_refused():
     lines: list[str] = []
     found = demo.run(TINY, slots=2, sizes=replace(SMALL, pairs=1), tell=lines.append)
-    assert any(line.startswith("1 stream of 48 tokens") for line in lines)
+    assert any(line.startswith("1 stream of 300 tokens") for line in lines)
     assert found.decision_s.beside is not None
     with pytest.raises(lanes.InvalidRequest, match="slots=1"):
         demo.run(TINY, slots=1)
