@@ -52,10 +52,15 @@ def test_any_finite_logits_and_temperature_give_a_distribution(logits, temperatu
     result = single(logits, logsumexp=float(np.float32(max(logits))), temperature=temperature)
     assert np.all(np.isfinite(result.probabilities))
     assert result.probabilities.sum() == pytest.approx(1)
-    assert result.choice == "abcdef"[int(np.argmax(single(logits, float(np.float32(max(logits)))).probabilities))]
+    assert result.choice == "abcdef"[int(np.argmax(logits))]
     assert 0 <= result.label_mass <= 1
     assert -1e-12 <= result.confidence <= 1 + 1e-12
     assert 0 <= result.entropy <= math.log(len(logits)) + 1e-12
+
+
+@pytest.mark.parametrize("temperature", [1e-320, 1.0, 1e300])
+def test_the_choice_is_the_largest_logit_even_where_probabilities_round_to_equals(temperature):
+    assert single([0.0, 2.7930058814404094e-38], 0.0, temperature=temperature).choice == "b"
 
 
 def test_a_tiny_temperature_stays_finite_and_shares_between_equals():

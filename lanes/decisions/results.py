@@ -121,7 +121,8 @@ def scored(
     first = root[list(trie.first)]
     logs = trie.log_probabilities(logits, temperature)
     plain = logs if temperature == 1 else trie.log_probabilities(logits)
-    likeliest = max(range(len(bound.texts)), key=lambda i: (logs[i], plain[i]))
+    # Tempering can round distinct logits to one probability: the plain value, then the logit, tells them apart.
+    likeliest = max(range(len(bound.texts)), key=lambda i: (logs[i], plain[i], first[i]))
     mass = float(np.sum(np.exp(root.astype(np.float64) - logsumexp)))
     return Scored(
         labels=bound.texts,
