@@ -2,22 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from lanes import checks
+from lanes.decisions.bars import bars
 from lanes.decisions.labels import BoundLabels
 from lanes.decisions.trie import ROOT
 from lanes.errors import EngineFailed
 from lanes.record import Timing
-
-_SHOWN = 20  # bars in the HTML form
-_TEXT = "var(--jp-ui-font-color1, inherit)"
-_TRACK = "var(--jp-layout-color2, rgba(128, 128, 128, 0.2))"
-_BAR = "var(--jp-brand-color1, #1976d2)"
-_FAINT = "var(--jp-ui-font-color2, #808080)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,15 +20,19 @@ class Scored(Mapping[str, float]):
 
     `logits` ([n], float32, as read) are those of each label's first token after the prompt, `logsumexp` that of the
     whole vocabulary there. `probabilities` ([n], float64) are the labels' alone, at `temperature`: the softmax of the
-    logits for labels of one token, the product over the token trie for longer ones. `label_mass` is the share of the
+    logits for labels of one token, the product over the token trie for longer ones; `log_probabilities` are their
+    logarithms, finite where the probabilities round to 0. `label_mass` is the share of the
     model's whole belief, at temperature 1, that lies on the labels' first tokens: exact for labels of one token, an
-    upper bound for longer ones. `choice` is the likeliest label, the first of equals. `cached_tokens` of the
+    upper bound for longer ones. `choice` is the likeliest label, the first of equals. `top` are
+    the vocabulary's likeliest tokens after the prompt, as text with their probabilities: what the model would rather
+    have said; () unless it was asked for. `cached_tokens` of the
     `prompt_tokens` came from the prefix cache.
     """
 
     labels: tuple[str, ...]
     logits: np.ndarray
     logsumexp: float
+    log_probabilities: np.ndarray
     probabilities: np.ndarray
     label_mass: float
     choice: str
@@ -42,6 +40,7 @@ class Scored(Mapping[str, float]):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     timing: Timing | None = None
+    top: tuple[tuple[str, float], ...] = ()
 
     def __getitem__(self, label: str) -> float:
         try:
@@ -73,6 +72,7 @@ class Scored(Mapping[str, float]):
             "labels": list(self.labels),
             "logits": [float(logit) for logit in self.logits],
             "logsumexp": self.logsumexp,
+            "log_probabilities": [float(value) for value in self.log_probabilities],
             "probabilities": [float(p) for p in self.probabilities],
             "label_mass": self.label_mass,
             "choice": self.choice,
@@ -82,6 +82,7 @@ class Scored(Mapping[str, float]):
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "timing": None if self.timing is None else asdict(self.timing),
+            "top": [{"text": text, "probability": p} for text, p in self.top],
         }
 
     def __repr__(self) -> str:
@@ -89,14 +90,8 @@ class Scored(Mapping[str, float]):
         return f"Scored({self.choice!r}, {{{shares}}}, label_mass={self.label_mass:.4f})"
 
     def _repr_html_(self) -> str:
-        order = np.argsort(-self.probabilities, kind="stable")
-        rows = "".join(_bar(self.labels[i], float(self.probabilities[i])) for i in order[:_SHOWN])
-        more = f"{len(order) - _SHOWN} labels more · " if len(order) > _SHOWN else ""
-        foot = f"{more}label mass {self.label_mass:.4f} · temperature {self.temperature:g}"
-        return (
-            f'<div style="color:{_TEXT}"><table style="border-collapse:collapse">{rows}</table>'
-            f'<div style="color:{_FAINT};font-size:smaller">{foot}</div></div>'
-        )
+        foot = f"label mass {self.label_mass:.4f} · temperature {self.temperature:g}"
+        return bars(((repr(label), p) for label, p in self.items()), foot)
 
 
 def scored(
@@ -108,6 +103,7 @@ def scored(
     prompt_tokens: int = 0,
     cached_tokens: int = 0,
     timing: Timing | None = None,
+    top: tuple[tuple[str, float], ...] = (),
 ) -> Scored:
     """The result from what was read: for each of the trie's nodes, by id, the logits (float32) at its `tokens`.
 
@@ -128,6 +124,7 @@ def scored(
         labels=bound.texts,
         logits=_frozen(first),
         logsumexp=float(logsumexp),
+        log_probabilities=_frozen(logs),
         probabilities=_frozen(np.exp(logs)),
         label_mass=min(mass, 1.0),  # a logsumexp rounded to float32 can leave it a little above
         choice=bound.texts[likeliest],
@@ -135,6 +132,7 @@ def scored(
         prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens,
         timing=timing,
+        top=top,
     )
 
 
@@ -155,12 +153,3 @@ def _check_finite(logits: Mapping[int, np.ndarray], logsumexp: float) -> None:
 def _frozen(values: np.ndarray) -> np.ndarray:
     values.flags.writeable = False
     return values
-
-
-def _bar(label: str, probability: float) -> str:
-    return (
-        f'<tr><td style="text-align:right;padding:1px 8px;white-space:pre">{escape(repr(label))}</td>'
-        f'<td style="padding:1px 0"><div style="width:160px;background:{_TRACK}">'
-        f'<div style="width:{100 * probability:.1f}%;height:0.8em;background:{_BAR}"></div></div></td>'
-        f'<td style="text-align:right;padding:1px 8px">{100 * probability:.1f} %</td></tr>'
-    )
