@@ -16,11 +16,12 @@ from lanes.prompts import Prompt, common_length
 
 
 class Read(NamedTuple):
-    """The logits to take at one row: those at `tokens`, for a node of the trie of one branch."""
+    """The logits to take at one row: those at `tokens`, for a node of the trie of one branch; and the `top` largest."""
 
     branch: int
     node: int
     tokens: tuple[int, ...]
+    top: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,16 @@ class Program:
         return sum(len(segment.tokens) for segment in self.segments)
 
 
-def compile_program(prompts: Sequence[Prompt], bound: Sequence[BoundLabels], piece: int, packed: bool) -> Program:
+def compile_program(
+    prompts: Sequence[Prompt], bound: Sequence[BoundLabels], piece: int, packed: bool, top: int = 0
+) -> Program:
     """The program of a decision with one prompt and one set of labels per branch.
 
     piece: tokens of a piece. packed: whether the model takes packed rows; without them the tail of a prompt is one last
-    piece, and every branch starts at the trunk's border.
+    piece, and every branch starts at the trunk's border. top: how many of each root's largest logits to take.
     """
     if len(prompts) == 1:
-        return Program(tuple(_branch(0, 0, prompts[0], bound[0], piece, packed)), 0)
+        return Program(tuple(_branch(0, 0, prompts[0], bound[0], piece, packed, top)), 0)
     common = min(common_length(prompts), min(len(prompt.ids) for prompt in prompts) - 1)
     cut = common // piece * piece
     segments: list[Segment] = []
@@ -82,15 +85,17 @@ def compile_program(prompts: Sequence[Prompt], bound: Sequence[BoundLabels], pie
         # Behind the border near branches are rows alone, so what they share there is also computed once; a far
         # branch writes a piece over it.
         start = common if packed and 0 < place < len(near) else cut
-        segments += _branch(index, start, prompts[index], bound[index], piece, packed)
+        segments += _branch(index, start, prompts[index], bound[index], piece, packed, top)
     return Program(tuple(segments), common if packed and len(near) > 1 else cut)
 
 
-def _branch(index: int, start: int, prompt: Prompt, bound: BoundLabels, piece: int, packed: bool) -> Iterator[Segment]:
+def _branch(
+    index: int, start: int, prompt: Prompt, bound: BoundLabels, piece: int, packed: bool, top: int
+) -> Iterator[Segment]:
     """A prompt from `start` on, then the label tokens behind it whose logits decide."""
     trie, end = bound.trie, len(prompt.ids)
     tokens = prompt.ids[start:]
-    root = (len(tokens) - 1, Read(index, ROOT, trie.nodes[ROOT].tokens))
+    root = (len(tokens) - 1, Read(index, ROOT, trie.nodes[ROOT].tokens, top))
     leg = stretch(start, end, piece, packed)
     yield Segment(start, tokens, leg, (root,))
     for depth, tokens, nodes in _stretches(trie, whole=packed):

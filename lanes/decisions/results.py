@@ -1,6 +1,6 @@
 """What a decision found: one frozen result with its numbers, read like a mapping from label to probability."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,12 +21,11 @@ class Scored(Mapping[str, float]):
     `logits` ([n], float32, as read) are those of each label's first token after the prompt, `logsumexp` that of the
     whole vocabulary there. `probabilities` ([n], float64) are the labels' alone, at `temperature`: the softmax of the
     logits for labels of one token, the product over the token trie for longer ones; `log_probabilities` are their
-    logarithms, finite where the probabilities round to 0. `label_mass` is the share of the
-    model's whole belief, at temperature 1, that lies on the labels' first tokens: exact for labels of one token, an
-    upper bound for longer ones. `choice` is the likeliest label, the first of equals. `top` are
-    the vocabulary's likeliest tokens after the prompt, as text with their probabilities: what the model would rather
-    have said; () unless it was asked for. `cached_tokens` of the
-    `prompt_tokens` came from the prefix cache.
+    logarithms, of use where probabilities round to 0. `label_mass` is the share of the model's whole belief, at
+    temperature 1, that lies on the labels' first tokens: exact for labels of one token, an upper bound for longer ones.
+    `choice` is the likeliest label, the first of equals. `top` are the vocabulary's likeliest tokens after the prompt,
+    with their probabilities at temperature 1: what the model would rather have said (`engine.texts` gives them as
+    text); () unless they were asked for. `cached_tokens` of the `prompt_tokens` came from the prefix cache.
     """
 
     labels: tuple[str, ...]
@@ -40,7 +39,7 @@ class Scored(Mapping[str, float]):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     timing: Timing | None = None
-    top: tuple[tuple[str, float], ...] = ()
+    top: tuple[tuple[int, float], ...] = ()
 
     def __getitem__(self, label: str) -> float:
         try:
@@ -82,7 +81,7 @@ class Scored(Mapping[str, float]):
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "timing": None if self.timing is None else asdict(self.timing),
-            "top": [{"text": text, "probability": p} for text, p in self.top],
+            "top": [{"token": token, "probability": p} for token, p in self.top],
         }
 
     def __repr__(self) -> str:
@@ -103,12 +102,12 @@ def scored(
     prompt_tokens: int = 0,
     cached_tokens: int = 0,
     timing: Timing | None = None,
-    top: tuple[tuple[str, float], ...] = (),
+    top: Sequence[tuple[int, float]] = (),
 ) -> Scored:
     """The result from what was read: for each of the trie's nodes, by id, the logits (float32) at its `tokens`.
 
-    `logsumexp` is the one over the whole vocabulary at the root. Raises EngineFailed for a number that is not finite,
-    InvalidRequest for a temperature that is not a finite number above 0.
+    `logsumexp` is the one over the whole vocabulary at the root, `top` its largest logits as (token, logit). Raises
+    EngineFailed for a number that is not finite, InvalidRequest for a temperature that is not a finite number above 0.
     """
     check_temperature(temperature)
     _check_finite(logits, logsumexp)
@@ -132,7 +131,7 @@ def scored(
         prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens,
         timing=timing,
-        top=top,
+        top=tuple((token, float(np.exp(logit - logsumexp))) for token, logit in top),
     )
 
 

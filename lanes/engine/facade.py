@@ -125,17 +125,22 @@ class Engine:
         labels: Sequence[str],
         *,
         temperature: float = 1.0,
+        top: int = 0,
         deadline: float | None = None,
         wait: bool = True,
     ) -> Pending[Scored]:
         """How likely each label is right after the prompt; returns a pending result at once. No token is drawn.
 
         labels: texts as they would follow the prompt, leading space and all. temperature: divides the logits in
-        `probabilities`, nothing else. deadline and wait: as for `stream`. Raises as `stream` does, and InvalidRequest
+        `probabilities`, nothing else. top: how many of the vocabulary's likeliest tokens to give too, in `Scored.top`.
+        deadline and wait: as for `stream`. Raises as `stream` does, and InvalidRequest
         for labels that cannot be told apart or that merge with the prompt.
         """
         return self._pending(
-            self._reader.score(prompt, labels, temperature, deadline, lambda results: results[0]), wait
+            self._reader.score(
+                prompt, labels, lambda results: results[0], temperature=temperature, deadline=deadline, top=top
+            ),
+            wait,
         )
 
     def decide(
@@ -145,6 +150,7 @@ class Engine:
         labels: Sequence[str] | Sequence[Sequence[str]],
         *,
         temperature: float = 1.0,
+        top: int = 0,
         deadline: float | None = None,
         wait: bool = True,
     ) -> Pending[tuple[Scored, ...]]:
@@ -153,7 +159,14 @@ class Engine:
         Each branch stands on the trunk alone, with the bits that `score(trunk + branch)` would give. labels: those of
         every branch, or a list of labels for each. The rest is as for `score`.
         """
-        return self._pending(self._reader.decide(trunk, branches, labels, temperature, deadline, tuple), wait)
+        return self._pending(
+            self._reader.decide(trunk, branches, labels, tuple, temperature=temperature, deadline=deadline, top=top),
+            wait,
+        )
+
+    def texts(self, tokens: Sequence[int]) -> list[str]:
+        """Each token id as text by itself; half a character comes as "\ufffd"."""
+        return self._reader.use(lambda tokenizer: [tokenizer.decode([token]) for token in tokens])
 
     def _pending(self, request: Request, wait: bool) -> Pending[Any]:
         work = self._desk.submit(request.kind, request.make, wait)

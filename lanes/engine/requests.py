@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lanes import checks
 from lanes.decisions.labels import BoundLabels, bind
 from lanes.decisions.program import compile_program
 from lanes.decisions.results import Scored, check_temperature, scored
+from lanes.decisions.trie import ROOT
 from lanes.engine.channel import Channel
 from lanes.engine.turn import Found
 from lanes.engine.work import DecisionWork, StreamWork, Work, prompt_segment
@@ -21,6 +22,8 @@ from lanes.text import TextStream
 
 Shape = Callable[[list[Scored]], Any]
 """Turns the results of all branches into what the caller gets."""
+Made = TypeVar("Made")
+MOST_TOP = 1000
 
 
 class Request(NamedTuple):
@@ -80,23 +83,30 @@ class Reader:
 
         return Request("stream", len(ids), make)
 
+    def use(self, work: Callable[[Any], Made]) -> Made:
+        """Call `work` with the tokenizer while nobody else uses it."""
+        with self._lock:
+            return work(self._tokenizer)
+
     def score(
-        self, prompt: Text, labels: Sequence[str], temperature: float, deadline: float | None, shape: Shape
+        self, prompt: Text, labels: Sequence[str], shape: Shape, *, temperature: float, deadline: float | None, top: int
     ) -> Request:
         """A decision on one prompt; see `Engine.score`."""
         with self._lock:
             whole = read(self._tokenizer, prompt)
             bound = bind(self._tokenizer, whole, labels, self._info.context)
-        return self._decision([whole], [bound], temperature, deadline, shape)
+        return self.decision([whole], [bound], shape, temperature=temperature, deadline=deadline, top=top)
 
     def decide(
         self,
         trunk: Text,
         branches: Sequence[Text],
         labels: Sequence[str] | Sequence[Sequence[str]],
+        shape: Shape,
+        *,
         temperature: float,
         deadline: float | None,
-        shape: Shape,
+        top: int,
     ) -> Request:
         """A decision of several branches on one trunk; see `Engine.decide`."""
         if isinstance(branches, str | bytes) or not isinstance(branches, Sequence) or not branches:
@@ -106,21 +116,25 @@ class Reader:
             prompts = [join(self._tokenizer, trunk, branch) for branch in branches]
             pairs = zip(prompts, each, strict=True)
             bound = [bind(self._tokenizer, prompt, own, self._info.context) for prompt, own in pairs]
-        return self._decision(prompts, bound, temperature, deadline, shape)
+        return self.decision(prompts, bound, shape, temperature=temperature, deadline=deadline, top=top)
 
-    def _decision(
+    def decision(
         self,
         prompts: Sequence[Prompt],
         bound: Sequence[BoundLabels],
-        temperature: float,
-        deadline: float | None,
         shape: Shape,
+        *,
+        temperature: float = 1.0,
+        deadline: float | None = None,
+        top: int = 0,
     ) -> Request:
+        """A decision on prompts that are read, with labels that are bound to them: one branch for each pair."""
         check_temperature(temperature)
+        most = checks.whole("top", top, 0, MOST_TOP)
         limit = _limit(deadline)
         for prompt, labels in zip(prompts, bound, strict=True):
             check_fits(len(prompt.ids), labels.trie.fed_depth, self._info.context)
-        program = compile_program(prompts, bound, self._piece, self._packed)
+        program = compile_program(prompts, bound, self._piece, self._packed, most)
         lengths = [len(prompt.ids) for prompt in prompts]
 
         def answer(found: list[dict[int, Found]], timing: Timing, cached: int) -> Any:
@@ -129,11 +143,12 @@ class Reader:
                     scored(
                         labels,
                         {node: got.logits for node, got in nodes.items()},
-                        nodes[0].logsumexp,
+                        nodes[ROOT].logsumexp,
                         temperature=temperature,
                         prompt_tokens=length,
                         cached_tokens=min(cached, length),
                         timing=timing,
+                        top=nodes[ROOT].top,
                     )
                     for labels, nodes, length in zip(bound, found, lengths, strict=True)
                 ]

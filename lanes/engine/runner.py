@@ -99,7 +99,7 @@ class _Reading:
         self._finite = mx.isfinite(rows.sum(axis=-1)) if picks else None
         self._hashed = {row: rows[row] for row, draw in draws if draw.digest}
         self._read = {
-            at: (rows[row][mx.array(want.tokens)], mx.logsumexp(rows[row]))
+            at: (rows[row][mx.array(want.tokens)], mx.logsumexp(rows[row]), *_largest(rows[row], want.top))
             for at, (row, _, want) in enumerate(wanted)
             if isinstance(want, Read)
         }
@@ -114,5 +114,13 @@ class _Reading:
                 digest = hashlib.sha256(np.array(self._hashed[row]).tobytes()).hexdigest() if want.digest else None
                 yield Reply(id, want, Drawn(next(tokens), bool(finite[row]), digest))
             else:
-                logits, logsumexp = self._read[at]
-                yield Reply(id, want, Found(np.array(logits), float(np.array(logsumexp))))
+                logits, logsumexp, tokens_, values = self._read[at]
+                top = zip(np.array(tokens_).tolist(), np.array(values).tolist(), strict=True)
+                ordered = tuple(sorted(top, key=lambda pair: (-pair[1], pair[0])))
+                yield Reply(id, want, Found(np.array(logits), float(np.array(logsumexp)), ordered))
+
+
+def _largest(row: mx.array, count: int) -> tuple[mx.array, mx.array]:
+    """The tokens of a row's `count` largest logits and these logits, in no order."""
+    tokens = mx.argpartition(-row, min(count, row.size - 1))[:count] if count else mx.zeros((0,), mx.int32)
+    return tokens, row[tokens]

@@ -32,10 +32,14 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a row was read for: the logits at the read's tokens ([n], float32) and the row's logsumexp (float32)."""
+    """What a row was read for: the logits at the read's tokens ([n], float32) and the row's logsumexp (float32).
+
+    `top` are the row's largest logits as (token, logit), the largest first, where they were asked for.
+    """
 
     logits: np.ndarray
     logsumexp: float
+    top: tuple[tuple[int, float], ...] = ()
 
 
 Wanted: TypeAlias = Draw | Read
