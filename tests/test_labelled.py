@@ -15,7 +15,7 @@ from lanes.decisions.questions import Choice, Noul, Score
 from lanes.errors import InvalidRequest
 from lanes.labelled import Examples, examples
 
-FOLDER = files("lanes") / "examples"
+FOLDER = files("lanes.labelled")
 SET = examples()
 MESSAGES: list[str] = SET.frame["message"].tolist()
 FEWEST = {"team": 25, "refund": 60, "urgency": 50}

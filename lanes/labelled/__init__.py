@@ -1,6 +1,6 @@
 """A labelled example set that ships with the package: customers' messages, three typed questions, and the gold answers.
 
-The messages and their licence are in `lanes/examples/`; its README.md says how they were written, labelled and meant.
+README.md beside this file says how the messages were written, labelled and meant; LICENSE is theirs alone.
 """
 
 import hashlib
@@ -133,7 +133,7 @@ def examples() -> Examples:
     """
     import pandas as pd
 
-    text = (files("lanes") / "examples" / "support.jsonl").read_text(encoding="utf-8")
+    text = (files("lanes.labelled") / "support.jsonl").read_text(encoding="utf-8")
     return Examples(
         frame=pd.DataFrame([json.loads(line) for line in text.splitlines()]),
         questions={"team": TEAM, "refund": REFUND, "urgency": URGENCY},
