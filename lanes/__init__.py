@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 from lanes import blas as _blas
 
 if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to the interpreter
+    from lanes.asking import ask as ask
+    from lanes.decisions.answers import Answer as Answer
+    from lanes.decisions.answers import Answers as Answers
+    from lanes.decisions.priors import Prior as Prior
+    from lanes.decisions.questions import Choice as Choice
+    from lanes.decisions.questions import Noul as Noul
+    from lanes.decisions.questions import Score as Score
     from lanes.doctor import examine as examine
     from lanes.engine import Engine as Engine
     from lanes.engine import Pending as Pending
@@ -50,6 +57,13 @@ _HOME = {
     "Engine": "engine",
     "Stream": "engine",
     "Pending": "engine",
+    "ask": "asking",
+    "Noul": "decisions.questions",
+    "Choice": "decisions.questions",
+    "Score": "decisions.questions",
+    "Answer": "decisions.answers",
+    "Answers": "decisions.answers",
+    "Prior": "decisions.priors",
     "Rounds": "record",
     "Snapshot": "record",
     "simulate": "simulation",

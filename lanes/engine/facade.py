@@ -2,10 +2,11 @@
 
 import secrets
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from lanes import checks
+from lanes.decisions.labels import BoundLabels
 from lanes.decisions.results import Scored
 from lanes.engine.handles import Pending, Stream
 from lanes.engine.notebook import watch
@@ -14,11 +15,12 @@ from lanes.engine.thread import Options, shut, start
 from lanes.forward import Exactness
 from lanes.models.loaded import ModelInfo
 from lanes.plan import Policy
-from lanes.prompts import Text
+from lanes.prompts import Prompt, Text
 from lanes.record import Rounds, Snapshot
 from lanes.sampling import Sampling
 
 MiB = 1 << 20
+Made = TypeVar("Made")
 
 
 class Engine:
@@ -166,11 +168,28 @@ class Engine:
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Each token id as text by itself; half a character comes as "\ufffd"."""
-        return self._reader.use(lambda tokenizer: [tokenizer.decode([token]) for token in tokens])
+        return self.use_tokenizer(lambda tokenizer: [tokenizer.decode([token]) for token in tokens])
 
     def _pending(self, request: Request, wait: bool) -> Pending[Any]:
         work = self._desk.submit(request.kind, request.make, wait)
         return Pending(work.job.id, work.channel, self, request.prompt_tokens)
+
+    # --- for lanes.ask and others that read requests in a way of their own ---------------------------------------
+
+    def use_tokenizer(self, work: Callable[[Any], Made]) -> Made:
+        """Call `work` with the model's tokenizer while nobody else uses it: keep it short."""
+        return self._reader.use(work)
+
+    def decide_bound(
+        self,
+        prompts: Sequence[Prompt],
+        bound: Sequence[BoundLabels],
+        top: int,
+        deadline: float | None,
+        wait: bool,
+    ) -> Pending[tuple[Scored, ...]]:
+        """`decide` for prompts that are read already, with labels that are bound to them: a pair for each branch."""
+        return self._pending(self._reader.decision(prompts, bound, tuple, deadline=deadline, top=top), wait)
 
     # --- for handles --------------------------------------------------------------------------------------------
 
