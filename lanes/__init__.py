@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.errors import InvalidRequest as InvalidRequest
     from lanes.errors import LanesError as LanesError
     from lanes.errors import ModelError as ModelError
+    from lanes.labelled import Examples as Examples
+    from lanes.labelled import examples as examples
     from lanes.models import Loaded as Loaded
     from lanes.models import load as load
     from lanes.models import tiny as tiny
@@ -72,6 +74,8 @@ _HOME = {
     "Cost": "simulation",
     "poisson": "simulation",
     "every": "simulation",
+    "Examples": "labelled",
+    "examples": "labelled",
     "load": "models",
     "tiny": "models",
     "Loaded": "models",
