@@ -34,6 +34,8 @@ class Ranking:
     def groups(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and wrong rows in each group under counts ([b, rows]); two of [b, groups]."""
         falling = counts[:, self.order]
+        if len(self.starts) == len(self.order):
+            return falling, falling * self.wrong
         return np.add.reduceat(falling, self.starts, axis=1), np.add.reduceat(falling * self.wrong, self.starts, axis=1)
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -41,25 +43,24 @@ class Ranking:
         sizes, errors = (part[0].cumsum() for part in self.groups(np.ones((1, len(self.order)))))
         return sizes / len(self.order), errors / sizes
 
-    def area(self, counts: np.ndarray) -> np.ndarray:
-        """AURC: the mean, over k = 1..rows, of the error among the k most confident rows; [b].
 
-        Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation (2019), with the mean over orders of equals.
-        """
-        sizes, errors = self.groups(counts)
-        rows = counts.sum(axis=1)
-        ends, wrong = sizes.cumsum(axis=1), errors.cumsum(axis=1)
-        before, wrong_before = ends - sizes, wrong - errors
-        # Within a group the expected errors grow evenly: the sum over k of (w + e (k - b) / s) / k has a closed form.
-        slope = np.divide(errors, sizes, out=np.zeros_like(errors), where=sizes > 0)
-        harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, int(rows.max()) + 1))]
-        steps = harmonic[ends.astype(np.int64)] - harmonic[before.astype(np.int64)]
-        return ((wrong_before - slope * before) * steps + errors).sum(axis=1) / rows
+def area(sizes: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """AURC from groups' rows and wrong rows ([b, groups]): the mean, over k, of the error among the k first rows; [b].
 
-    def coverage(self, counts: np.ndarray, error: float) -> np.ndarray:
-        """The largest share of rows, taken by falling confidence, whose error is at most `error`; 0 for none; [b]."""
-        sizes, errors = (part.cumsum(axis=1) for part in self.groups(counts))
-        return np.where(errors <= error * sizes + SLACK, sizes, 0).max(axis=1) / counts.sum(axis=1)
+    Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation (2019), with the mean over orders of equals.
+    """
+    ends, wrong = sizes.cumsum(axis=1), errors.cumsum(axis=1)
+    # Within a group the expected errors grow evenly: the sum over k of (w + e (k - b) / s) / k has a closed form.
+    slope = np.divide(errors, sizes, out=np.zeros_like(errors), where=sizes > 0)
+    harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, int(ends[:, -1].max()) + 1))]
+    steps = np.diff(harmonic[ends.astype(np.int64)], axis=1, prepend=0)
+    return ((wrong - errors - slope * (ends - sizes)) * steps + errors).sum(axis=1) / ends[:, -1]
+
+
+def coverage(sizes: np.ndarray, errors: np.ndarray, error: float) -> np.ndarray:
+    """The largest share of rows, whole groups from the first on, whose error is at most `error`; 0 for none; [b]."""
+    ends, wrong = sizes.cumsum(axis=1), errors.cumsum(axis=1)
+    return np.where(wrong <= error * ends + SLACK, ends, 0).max(axis=1) / ends[:, -1]
 
 
 def quantile(values: np.ndarray, share: float, counts: np.ndarray) -> np.ndarray:

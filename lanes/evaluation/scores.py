@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lanes.evaluation.gold import Labelled
-from lanes.evaluation.ranking import Ranking, quantile
+from lanes.evaluation.ranking import Ranking, area, coverage, quantile
 
 
 class Term(NamedTuple):
@@ -70,11 +70,12 @@ class Scores:
     def statistics(self, bins: int, counts: np.ndarray) -> Mapping[str, np.ndarray]:
         """All statistics of resamples, given as counts ([b, rows]); NaN where there is none."""
         seconds = self.labelled.table.seconds
+        sizes, errors = self.ranking.groups(counts)
         return {
             **means(self.terms, counts),
             "ece": ece(self.confidence, self.correct, bins, counts),
-            "aurc": self.ranking.area(counts),
-            "coverage_at_5": self.ranking.coverage(counts, 0.05),
+            "aurc": area(sizes, errors),
+            "coverage_at_5": coverage(sizes, errors, 0.05),
             "seconds_p50": quantile(seconds, 0.5, counts),
             "seconds_p95": quantile(seconds, 0.95, counts),
         }
