@@ -179,12 +179,9 @@ class _Asked:
             engine.use_tokenizer(lambda it, pair=pair: put(it, self._inquiries[pair[0]], state, pair[1], context))
             for pair in pairs
         )
-        left = None if self._limit is None else self._limit - time.monotonic()
-        if left is not None and left <= 0:
-            raise DeadlineExceeded("the deadline passed before all orders of the options were asked: allow more time")
-        pending = engine.decide_bound(
-            [branch.prompt for branch in branches], [branch.labels for branch in branches], TOP, left, wait
-        )
+        left = None if self._limit is None else max(1e-3, self._limit - time.monotonic())
+        prompts, labels = [branch.prompt for branch in branches], [branch.labels for branch in branches]
+        pending = engine.decide_bound(prompts, labels, TOP, left, wait)
         self._stage.append(_Part(state, tuple(name for name, _ in pairs), branches, pending))
 
     def _hear(self) -> None:

@@ -22,7 +22,8 @@ class Answer(Mapping[str, float]):
     divides them in `probabilities`. `label_mass` is the share of the model's whole belief that lies on the codes or
     labels it could answer with (mean over the orders), `likelier` what it would rather have said (tokens as text, with
     probabilities). `abstain` is the mass of none-of-these, outside the others; None where that was not offered.
-    `prompt` is the text of the first order; the token counts are sums over all orders.
+    `prompt` is the text of the first order, and `labels` are what was read after it, option by option; the token counts
+    are sums over all orders.
     """
 
     type: str
@@ -36,6 +37,7 @@ class Answer(Mapping[str, float]):
     method: str = "codes"
     prior: str = "none"
     prompt: str = ""
+    labels: tuple[str, ...] = ()
     prompt_tokens: int = 0
     cached_tokens: int = 0
     timing: Timing | None = None
@@ -140,6 +142,7 @@ class Answer(Mapping[str, float]):
             "flips": self.flips,
             "method": self.method,
             "prior": self.prior,
+            "labels": list(self.labels),
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "likelier": [list(pair) for pair in self.likelier],

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanes.decisions.codes import LEAD, code_sets
+from lanes.decisions.codes import code_sets
 from lanes.decisions.inquiry import Heard, Inquiry
 from lanes.decisions.labels import BoundLabels, bind
 from lanes.decisions.orders import Order
-from lanes.decisions.render import Frame, Line, branch, named, prompt, spoken, trunk
+from lanes.decisions.render import Frame, Line, branch, harmless, named, prompt, spoken, trunk
 from lanes.decisions.results import Scored
 from lanes.errors import InvalidRequest
 from lanes.prompts import Prompt, Tokenizer
@@ -36,14 +36,17 @@ def put(tokenizer: Tokenizer, inquiry: Inquiry, state: str, order: Order, contex
     texts = [named(inquiry.question, option) for option in options]
     if inquiry.manner.method == "labels":
         whole = prompt(tokenizer, frame, shared, branch(inquiry.question, [Line("", text) for text in texts]))
-        spoken_ = [LEAD + spoken(inquiry.question, option) for option in options]
-        return Branch(order, whole, bind(tokenizer, whole, spoken_, context))
+        words = [harmless(spoken(inquiry.question, option), tokenizer) for option in options]
+        return Branch(order, whole, bind(tokenizer, whole, [f" {word}" for word in words], context))
     failed: InvalidRequest | None = None
-    for codes in code_sets(tokenizer, len(options)):
-        lines = [Line(code, text) for code, text in zip(codes, texts, strict=True)]
-        whole = prompt(tokenizer, frame, shared, branch(inquiry.question, lines))
+    for proposed in code_sets(tokenizer, len(options)):
+        lines = [Line(code, text) for code, text in zip(proposed.codes, texts, strict=True)]
+        whole = prompt(tokenizer, frame, shared, branch(inquiry.question, lines), proposed.tail)
         try:
-            return Branch(order, whole, bind(tokenizer, whole, [LEAD + code for code in codes], context))
+            labels = bind(tokenizer, whole, [proposed.lead + code for code in proposed.codes], context)
         except InvalidRequest as error:
             failed = error
+            continue
+        if not proposed.single or all(len(tokens) == 1 for tokens in labels.tokens):
+            return Branch(order, whole, labels)
     raise failed or InvalidRequest(f"this tokenizer has no {len(options)} codes: use method='labels'")

@@ -1,30 +1,45 @@
-"""Codes to answer with, such as A, B, C: chosen per tokenizer, so that each is one token of its own."""
+"""Codes to answer with, such as A, B, C: chosen per tokenizer, so that each is one token of its own where that can be.
+
+A set is a proposal. Whether its codes are single, distinct tokens is checked in the real prompt.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice, product
-from string import ascii_letters, ascii_uppercase, digits
+from string import ascii_uppercase
 
 from lanes.prompts import Tokenizer, encode_text
 
-LEAD = " "
-"""What stands between the prompt's end and a code."""
+CUE = "Answer:"
+"""What every prompt ends with, before a code set's own tail."""
+LONGEST = 8  # characters of a code
+WAYS = (("", " "), ("\n", ""))  # some tokenizers have no letter with a space in front of it
 
 
-def code_sets(tokenizer: Tokenizer, count: int) -> Iterator[tuple[str, ...]]:
-    """Sets of `count` codes to try, the best first; the last one needs two tokens a code.
+@dataclass(frozen=True)
+class Codes:
+    """Codes to try: the prompt ends with `tail`, and what is read after it is `lead` and a code."""
 
-    A set is only a proposal: whether its codes are single, distinct tokens is checked in the real prompt.
-    """
-    if count <= len(ascii_uppercase):
-        yield tuple(ascii_uppercase[:count])
-    for candidates in (_short(), _vocabulary(tokenizer)):
-        singles = tuple(islice((code for code in candidates if _single(tokenizer, code)), count))
-        if len(singles) == count:
-            yield singles
-    for alphabet in (ascii_uppercase, ascii_letters + digits):
-        pairs = tuple("".join(pair) for pair in islice(product(alphabet, repeat=2), count))
-        if len(pairs) == count:
-            yield pairs
+    codes: tuple[str, ...]
+    tail: str = ""
+    lead: str = " "
+    single: bool = True
+    """Whether to take the set only if every code is one token."""
+
+
+def code_sets(tokenizer: Tokenizer, count: int) -> Iterator[Codes]:
+    """Sets of `count` codes, the best first. The last ones take several tokens a code."""
+    for candidates in (_short, lambda: _vocabulary(tokenizer)):
+        for tail, lead in WAYS:
+            kept = (code for code in candidates() if _is_single(tokenizer, CUE + tail, lead, code))
+            codes = tuple(islice(kept, count))
+            if len(codes) == count:
+                yield Codes(codes, tail, lead)
+    words = list(islice(_vocabulary(tokenizer), count))
+    for length, (parts, glue), (tail, lead) in product((2, 3), ((ascii_uppercase, ""), (words, " ")), WAYS):
+        codes = tuple(glue.join(some) for some in islice(product(parts, repeat=length), count))
+        if len(codes) == count:
+            yield Codes(codes, tail, lead, single=False)
 
 
 def _short() -> Iterator[str]:
@@ -38,11 +53,18 @@ def _vocabulary(tokenizer: Tokenizer) -> Iterator[str]:
     """Short words of letters and digits among the tokenizer's own tokens, in the order of their ids."""
     seen: set[str] = set()
     for token in range(len(tokenizer)):
-        text = tokenizer.decode([token], clean_up_tokenization_spaces=False).strip()
-        if text.isascii() and text.isalnum() and len(text) <= 8 and text not in seen:
+        text = _decode(tokenizer, token)
+        if text.isascii() and text.isalnum() and len(text) <= LONGEST and text not in seen:
             seen.add(text)
             yield text
 
 
-def _single(tokenizer: Tokenizer, code: str) -> bool:
-    return len(encode_text(tokenizer, LEAD + code, special=False)) == 1
+def _is_single(tokenizer: Tokenizer, before: str, lead: str, code: str) -> bool:
+    """Whether the code is one token after these words, and comes back from it."""
+    start = encode_text(tokenizer, before, special=False)
+    whole = encode_text(tokenizer, before + lead + code, special=False)
+    return len(whole) == len(start) + 1 and whole[:-1] == start and _decode(tokenizer, whole[-1]) == code
+
+
+def _decode(tokenizer: Tokenizer, token: int) -> str:
+    return tokenizer.decode([token], clean_up_tokenization_spaces=False).strip()

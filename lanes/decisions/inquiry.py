@@ -95,6 +95,7 @@ class Inquiry:
             method=self.manner.method,
             prior=prior,
             prompt=self.heard[0].prompt,
+            labels=results[0].labels[:count],
             prompt_tokens=sum(result.prompt_tokens for result in results),
             cached_tokens=sum(result.cached_tokens for result in results),
             timing=results[-1].timing,

@@ -42,10 +42,10 @@ def settled(logs: np.ndarray) -> bool:
     All orders so far choose the same, or the lead of the best option over the second, order by order, is more than
     two standard errors above 0.
     """
-    if len(logs) < 2:
-        return False
-    if len(set(logs.argmax(axis=1).tolist())) == 1:
+    if len(logs) > 1 and len(set(logs.argmax(axis=1).tolist())) == 1:
         return True
+    if len(logs) < 3:
+        return False
     first, second = np.argsort(-logs.mean(axis=0), kind="stable")[:2]
     leads = logs[:, first] - logs[:, second]
     return bool(leads.mean() > STEADY * leads.std(ddof=1) / np.sqrt(len(leads)))

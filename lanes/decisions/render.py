@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from lanes.decisions.codes import CUE
 from lanes.decisions.questions import Option, Question, shown
 from lanes.prompts import Prompt, Tokenizer, encode_text, read
 
@@ -31,10 +32,10 @@ class Frame:
     def of(cls, tokenizer: Tokenizer) -> "Frame":
         """The frame of this tokenizer's template, its generation prompt included."""
         if getattr(tokenizer, "chat_template", None) is None:
-            return cls("", "\n\nAnswer:", special=True)
+            return cls("", f"\n\n{CUE}", special=True)
         rendered = read(tokenizer, [{"role": "user", "content": _SLOT}]).text
         head, _, tail = rendered.partition(_SLOT)
-        return cls(head, tail + "Answer:", special=False)
+        return cls(head, tail + CUE, special=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,9 @@ def harmless(text: str, tokenizer: Tokenizer) -> str:
     return text
 
 
-def prompt(tokenizer: Tokenizer, frame: Frame, shared: str, own: str) -> Prompt:
-    """The whole prompt of one branch, as text and tokens."""
-    text = f"{frame.head}{harmless(shared + own, tokenizer)}{frame.tail}"
+def prompt(tokenizer: Tokenizer, frame: Frame, shared: str, own: str, tail: str = "") -> Prompt:
+    """The whole prompt of one branch, as text and tokens; `tail` comes last."""
+    text = f"{frame.head}{harmless(shared + own, tokenizer)}{frame.tail}{tail}"
     return Prompt(text, encode_text(tokenizer, text, frame.special), frame.special)
 
 
