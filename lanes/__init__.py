@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.decisions.questions import Choice as Choice
     from lanes.decisions.questions import Noul as Noul
     from lanes.decisions.questions import Score as Score
+    from lanes.decisions.results import Scored as Scored
     from lanes.doctor import examine as examine
     from lanes.engine import Engine as Engine
     from lanes.engine import Pending as Pending
@@ -30,6 +31,16 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.errors import InvalidRequest as InvalidRequest
     from lanes.errors import LanesError as LanesError
     from lanes.errors import ModelError as ModelError
+    from lanes.evaluation import Calibration as Calibration
+    from lanes.evaluation import Conformal as Conformal
+    from lanes.evaluation import Drift as Drift
+    from lanes.evaluation import Evaluation as Evaluation
+    from lanes.evaluation import Threshold as Threshold
+    from lanes.evaluation import calibrate as calibrate
+    from lanes.evaluation import conformal as conformal
+    from lanes.evaluation import drift as drift
+    from lanes.evaluation import evaluate as evaluate
+    from lanes.evaluation import threshold as threshold
     from lanes.labelled import Examples as Examples
     from lanes.labelled import examples as examples
     from lanes.models import Loaded as Loaded
@@ -66,6 +77,7 @@ _HOME = {
     "Answer": "decisions.answers",
     "Answers": "decisions.answers",
     "Prior": "decisions.priors",
+    "Scored": "decisions.results",
     "Rounds": "record",
     "Snapshot": "record",
     "simulate": "simulation",
@@ -74,6 +86,16 @@ _HOME = {
     "Cost": "simulation",
     "poisson": "simulation",
     "every": "simulation",
+    "evaluate": "evaluation",
+    "calibrate": "evaluation",
+    "threshold": "evaluation",
+    "conformal": "evaluation",
+    "drift": "evaluation",
+    "Evaluation": "evaluation",
+    "Calibration": "evaluation",
+    "Threshold": "evaluation",
+    "Conformal": "evaluation",
+    "Drift": "evaluation",
     "Examples": "labelled",
     "examples": "labelled",
     "load": "models",

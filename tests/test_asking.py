@@ -15,7 +15,7 @@ from rigs import WAIT, rig, stream, threads, until
 import lanes
 from lanes import Choice, Noul, Prior, Score
 from lanes.decisions.binding import put
-from lanes.decisions.inquiry import Inquiry, Manner
+from lanes.decisions.inquiry import Heard, Inquiry, Manner
 from lanes.decisions.orders import rotations
 
 STATE = "The parcel came late, and it was not what I ordered. " * 3
@@ -137,12 +137,24 @@ def test_averaged_orders_are_the_mean_of_each_alone(engine: lanes.Engine) -> Non
     assert together.flips == sum(int(np.argmax(row)) != int(np.argmax(mean)) for row in alone)
 
 
+def heard(scored: lanes.Scored, *probabilities: float) -> Heard:
+    return Heard(np.log(np.array(probabilities)), scored, "the prompt")
+
+
 def test_auto_asks_two_orders_where_they_agree_and_more_where_they_do_not(engine: lanes.Engine) -> None:
-    asked = [lanes.ask(engine, words(40, seed), QUESTIONS, orders="auto").result(WAIT) for seed in range(6)]
-    assert {answers["late"].orders for answers in asked} == {2}, "yes and no have two orders"
-    found = [answer for answers in asked for answer in (answers["team"], answers["mood"])]
-    assert {answer.orders for answer in found} == {2, 3}
-    assert all((answer.flips > 0) == (answer.orders == 3) for answer in found)
+    scored = engine.score("Is it?", [" yes", " no"]).result(WAIT)
+    inquiry = Inquiry(TEAM, Manner(orders="auto"))
+    assert inquiry.next_orders() == ((0, 1, 2), (2, 0, 1))
+    inquiry.heard += [heard(scored, 0.5, 0.3, 0.2), heard(scored, 0.4, 0.3, 0.3)]
+    assert inquiry.next_orders() == ()
+    answer = inquiry.answer(1.0, "none", "", ())
+    assert (answer.orders, answer.flips, answer.choice) == (2, 0, "billing")
+    inquiry.heard[1] = heard(scored, 0.2, 0.3, 0.5)
+    assert inquiry.next_orders() == ((1, 2, 0),)
+    inquiry.heard.append(heard(scored, 0.2, 0.3, 0.5))
+    assert inquiry.next_orders() == (), "all orders were asked"
+    answer = inquiry.answer(1.0, "none", "", ())
+    assert (answer.orders, answer.flips, answer.choice) == (3, 1, "other")
 
 
 def test_abstaining_keeps_its_mass_outside_the_options(engine: lanes.Engine) -> None:
