@@ -2,7 +2,8 @@
 
 import secrets
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from lanes import checks
@@ -67,6 +68,7 @@ class Engine:
             progress=progress,
         )
         options.rules(options.width or 1)  # refuse what cannot work before a model is loaded
+        self._options = options
         served, thread, stopped = start(options)
         self._desk = served.desk
         packed = served.exactness.route == "packed"
@@ -246,6 +248,11 @@ class Engine:
     def closed(self) -> bool:
         """Whether the engine takes no requests any more: closed, or its device stalled."""
         return self._desk.ended is not None
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What it was made with, by the names of the arguments: `Engine(**engine.options)` makes another one."""
+        return {field.name: getattr(self._options, field.name) for field in fields(self._options)}
 
     @property
     def model(self) -> str:
