@@ -10,7 +10,7 @@ from lanes.decisions.results import Scored
 from lanes.errors import InvalidRequest
 from lanes.inspecting import advice
 from lanes.inspecting.report import Label, LabelReport, Token
-from lanes.inspecting.rows import Rows, label_mass, measured, whole_mass
+from lanes.inspecting.rows import MOST_ROWS, Rows, label_mass, measured, whole_mass
 from lanes.inspecting.sets import LabelSet, best, likeliest
 from lanes.inspecting.spellings import Spelling, Verdict, judge, pieces, refusal, spell, variants
 from lanes.prompts import Prompt, Text, check_fits, read
@@ -84,7 +84,8 @@ def _measure(
 ) -> tuple[list[_Place], tuple[tuple[int, float], ...]]:
     """All prompts in one decision; with the first one's likeliest tokens."""
     places = [_Place(prompt, _spell(engine, prompt, texts)) for prompt in prompts]
-    plans = [Rows.of(place.prompt, place.spelled.values(), engine.info.context) for place in places]
+    share = MOST_ROWS // len(places)
+    plans = [Rows.of(place.prompt, place.spelled.values(), engine.info.context, share) for place in places]
     results = _ask(engine, plans, limit)
     found: list[_Place] = []
     at = 0
@@ -96,9 +97,13 @@ def _measure(
 
 
 def _spell(engine: "Engine", prompt: Prompt, texts: Sequence[str]) -> dict[str, Spelling]:
-    """Every variant of every label, the labels themselves first; the tokenizer is held for one at a time."""
+    """Every variant of every label, the labels as given first, then those of few tokens.
+
+    The tokenizer is held for one at a time.
+    """
     wanted = dict.fromkeys([*texts, *(text for label in texts for text in variants(label))])
-    return {text: engine.use_tokenizer(lambda tokenizer, text=text: spell(tokenizer, prompt, text)) for text in wanted}
+    found = [engine.use_tokenizer(lambda tokenizer, text=text: spell(tokenizer, prompt, text)) for text in wanted]
+    return {one.text: one for one in sorted(found, key=lambda one: (one.text not in texts, len(one.tokens)))}
 
 
 def _ask(engine: "Engine", plans: Sequence[Rows], limit: float | None) -> tuple[Scored, ...]:

@@ -15,8 +15,8 @@ from lanes.decisions.trie import Tokens, Trie
 from lanes.inspecting.spellings import Spelling
 from lanes.prompts import Prompt
 
-MOST_ROWS = 512
-"""Rows that the inner tokens of one prompt's spellings may take: a spelling of n tokens takes n (n - 1) / 2."""
+MOST_ROWS = 256
+"""Rows that the inner tokens of one decision's spellings may take: a spelling of n tokens takes n (n - 1) / 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Rows:
     nexts: Mapping[Tokens, tuple[int, ...]]
 
     @classmethod
-    def of(cls, prompt: Prompt, spellings: Iterable[Spelling], context: int) -> "Rows":
-        """The first token of every usable spelling, and all of them as far as rows and context go; first come first."""
+    def of(cls, prompt: Prompt, spellings: Iterable[Spelling], context: int, most: int = MOST_ROWS) -> "Rows":
+        """The first token of every usable spelling, and the others in turn as far as `most` rows and the context go."""
         nexts: dict[Tokens, dict[int, None]] = {(): {}}
-        left = MOST_ROWS
+        left = most
         for tokens in (spelling.tokens for spelling in spellings if spelling.usable):
             nexts[()][tokens[0]] = None
             inner = [tokens[:depth] for depth in range(1, len(tokens))]

@@ -86,6 +86,8 @@ def _notes(report: "LabelReport") -> Iterator[str]:
     if report.refusal and all(label.usable for label in report.labels):
         told[report.refusal] = None
     yield from told
+    if any(one.usable and one.whole is None for label in report.labels for one in label.variants):
+        yield "a dash under whole: not measured, as it would take too many rows or leave the context"
 
 
 def _paragraphs(lines: Iterable[str], colour: str) -> str:
