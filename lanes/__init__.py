@@ -41,6 +41,8 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.evaluation import drift as drift
     from lanes.evaluation import evaluate as evaluate
     from lanes.evaluation import threshold as threshold
+    from lanes.inspecting import LabelReport as LabelReport
+    from lanes.inspecting import inspect_labels as inspect_labels
     from lanes.labelled import Examples as Examples
     from lanes.labelled import examples as examples
     from lanes.models import Loaded as Loaded
@@ -96,6 +98,8 @@ _HOME = {
     "Threshold": "evaluation",
     "Conformal": "evaluation",
     "Drift": "evaluation",
+    "inspect_labels": "inspecting",
+    "LabelReport": "inspecting",
     "Examples": "labelled",
     "examples": "labelled",
     "load": "models",
