@@ -11,15 +11,17 @@ import numpy as np
 from lanes.errors import InvalidRequest
 from lanes.evaluation import store
 from lanes.evaluation.gold import Labelled, labelled
+from lanes.evaluation.report import html_lines
 from lanes.evaluation.rows import Source
 from lanes.evaluation.table import tempered
-from lanes.record.show import text_table
+from lanes.record.show import html_page, html_table, text_table
 
 LOWEST, HIGHEST = 0.05, 20.0
 """The temperatures between which one is sought."""
 LEAST = 20
 """Rows below which none is fitted."""
 
+_HEAD = ("type", "options", "temperature", "rows", "NLL before", "after")
 _HALVINGS = 48  # of log(400), so that the last bit of a temperature is near
 
 
@@ -75,8 +77,14 @@ class Calibration:
         return cls(model, tuple(Fit(**fit) for fit in fits), said)
 
     def __repr__(self) -> str:
-        head = ("type", "options", "temperature", "rows", "NLL before", "after")
-        lines = [
+        return "\n".join([f"Calibration: model {self.model[:12]}", text_table(_HEAD, self._lines()), *self.warnings])
+
+    def _repr_html_(self) -> str:
+        table = html_table(_HEAD, self._lines())
+        return html_page(f"Calibration: model {self.model[:12]}", table, html_lines(*self.warnings))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [
             (
                 fit.type,
                 str(fit.options),
@@ -87,7 +95,6 @@ class Calibration:
             )
             for fit in self.fits
         ]
-        return "\n".join([f"Calibration: model {self.model[:12]}", text_table(head, lines), *self.warnings])
 
 
 def calibrate(

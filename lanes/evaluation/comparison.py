@@ -13,11 +13,12 @@ from lanes.errors import InvalidRequest
 from lanes.evaluation.bootstrap import Figure, figures
 from lanes.evaluation.gold import attach, entries
 from lanes.evaluation.origin import NEAR
+from lanes.evaluation.report import html_lines
 from lanes.evaluation.rows import Source
 from lanes.evaluation.scores import Term, means
 from lanes.evaluation.table import Table, abstains, read
 from lanes.evaluation.thresholds import Threshold
-from lanes.record.show import html_table, text_table
+from lanes.record.show import html_page, html_table, text_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,7 @@ class Drift:
         return "\n".join([f"Drift: {self._title()}", text_table(_HEAD, self._lines()), *self.findings])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<div>{words}</div>" for words in self.findings)
-        ink = "color:var(--jp-ui-font-color1, inherit)"
-        return f'<div style="{ink}"><div><b>{self._title()}</b></div>{html_table(_HEAD, self._lines())}{said}</div>'
+        return html_page(f"Drift: {self._title()}", html_table(_HEAD, self._lines()), html_lines(*self.findings))
 
     def _title(self) -> str:
         return f"{self.type}, {self.rows} rows" + (f", {self.left_out} left out" if self.left_out else "")

@@ -77,7 +77,7 @@ def attach(table: Table, beside: list[Any]) -> Labelled:
 
 
 def _missing(entry: Any) -> bool:
-    """None, NaN, and pandas' own marks, which are unlike themselves too."""
+    """None, NaN, and pandas' own mark."""
     return entry is None or type(entry).__name__ == "NAType" or (isinstance(entry, Real) and bool(entry != entry))
 
 

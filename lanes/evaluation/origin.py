@@ -6,7 +6,7 @@ import numpy as np
 
 from lanes.errors import InvalidRequest
 from lanes.evaluation.rows import AnswerLike, answer_row
-from lanes.evaluation.table import Table, abstains, tempered
+from lanes.evaluation.table import Table, tempered
 
 NEAR = 1e-12
 """How far two computations of one probability may lie apart."""
@@ -33,10 +33,6 @@ class Origin:
         """
         self.check(answer)
         return np.exp(tempered(np.asarray(answer.logs, dtype=np.float64), self.temperature))
-
-    def abstained(self, answer: AnswerLike) -> bool:
-        """Whether none-of-these was offered and won, at this temperature."""
-        return answer.abstain is not None and bool(abstains(self.probabilities(answer).max(), answer.abstain))
 
     def check(self, answer: AnswerLike) -> None:
         """Raise InvalidRequest for an answer to another question or from another model."""

@@ -49,7 +49,8 @@ def risk_coverage(found: "Evaluation") -> go.Figure:
         hovertemplate="answered %{x:.3f}<br>wrong %{y:.3f}<br>probability ≥ %{customdata:.3f}<extra></extra>",
     )
     plot.add_hline(y=0.05, line={"dash": "dash", "color": _GREY}, annotation_text="5 % error")
-    plot.update_yaxes(rangemode="tozero", autorange=True, range=None)
+    plot.update_xaxes(range=[0, 1])
+    plot.update_yaxes(rangemode="tozero")
     return _dressed(plot, "Risk and coverage", "share of rows answered", "share of those wrong", free=True)
 
 

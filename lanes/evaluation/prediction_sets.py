@@ -9,10 +9,12 @@ import numpy as np
 from lanes.evaluation.bootstrap import share
 from lanes.evaluation.gold import labelled
 from lanes.evaluation.origin import NEAR, Origin
+from lanes.evaluation.report import html_lines
 from lanes.evaluation.rows import AnswerLike, Source
+from lanes.record.show import html_page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Conformal:
     """Sets of keys that hold the right one in a share `coverage` of new rows, if these are like the `rows` fitted on.
 
@@ -35,7 +37,15 @@ class Conformal:
         limit = 1.0 if self.limit is None else self.limit
         return tuple(key for key, p in zip(answer, probabilities, strict=True) if 1 - p <= limit + NEAR)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        return f"Conformal: {self.words}"
+
+    def _repr_html_(self) -> str:
+        return html_page("Conformal", html_lines(self.words))
+
+    @property
+    def words(self) -> str:
+        """What it is, in one line."""
         if self.limit is None:
             need = math.ceil(self.coverage / (1 - self.coverage) - NEAR)
             return f"{self.rows} rows are too few for {self._share()}: every set is all keys; label {need} or more"

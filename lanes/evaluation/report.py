@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lanes.evaluation import svg
 from lanes.evaluation.bootstrap import Figure
-from lanes.record.show import html_table, text_table
+from lanes.record.show import html_page, html_table, text_table
 
 if TYPE_CHECKING:
     from lanes.evaluation.measures import Evaluation
@@ -44,11 +44,13 @@ def html(found: "Evaluation") -> str:
     """The same table, and the three pictures beside it."""
     pictures = "".join(f'<div style="margin:4px">{draw(found)}</div>' for draw in svg.KINDS.values())
     table = f'<div style="margin:4px">{html_table(_head(found), _lines(found))}</div>'
-    return (
-        f'<div style="color:var(--jp-ui-font-color1, inherit)"><div><b>{escape(title(found))}</b></div>'
-        f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{table}{pictures}</div>'
-        f'<div style="{_FAINT}">{escape(foot(found))}</div></div>'
-    )
+    beside = f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{table}{pictures}</div>'
+    return html_page(title(found), beside, f'<div style="{_FAINT}">{escape(foot(found))}</div>')
+
+
+def html_lines(*lines: str) -> str:
+    """Lines of text as HTML, escaped."""
+    return "".join(f"<div>{escape(line)}</div>" for line in lines)
 
 
 def title(found: "Evaluation") -> str:

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -36,14 +35,12 @@ def write(path: Path, model: str, fits: Sequence["Fit"], warnings: Sequence[str]
         "warnings": list(warnings),
     }
     words = json.dumps(shape, indent=2, allow_nan=False) + "\n"
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(words)
+        beside.write_text(words, encoding="utf-8")
         os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    finally:
+        beside.unlink(missing_ok=True)
     return path
 
 

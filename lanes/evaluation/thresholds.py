@@ -11,9 +11,11 @@ from lanes.evaluation.bootstrap import Figure, interval, resampled, share
 from lanes.evaluation.gold import labelled
 from lanes.evaluation.origin import NEAR, Origin
 from lanes.evaluation.ranking import SLACK, Ranking
+from lanes.evaluation.report import html_lines
 from lanes.evaluation.rows import AnswerLike, Source
 from lanes.evaluation.scores import Scores
 from lanes.evaluation.table import abstains
+from lanes.record.show import html_page
 
 LEAST, FIRM = 50, 200
 """Rows below which no threshold is set, and below which it is provisional."""
@@ -21,7 +23,7 @@ LEAST, FIRM = 50, 200
 _STEPS = 20  # how finely stricter targets are tried
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Threshold:
     """Answers at or above the probability `value` are wrong in at most a share `error`; None: no such value was found.
 
@@ -48,9 +50,18 @@ class Threshold:
         question or from another model.
         """
         likeliest = float(self.origin.probabilities(answer).max())
-        return self.value is not None and not self.origin.abstained(answer) and likeliest >= self.value - NEAR
+        outside = 0.0 if answer.abstain is None else answer.abstain
+        return self.value is not None and not abstains(likeliest, outside) and likeliest >= self.value - NEAR
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        return f"Threshold: {self.words}"
+
+    def _repr_html_(self) -> str:
+        return html_page("Threshold", html_lines(self.words))
+
+    @property
+    def words(self) -> str:
+        """What it is, in one line."""
         if self.value is None:
             return f"no threshold keeps the error at {100 * self.error:g} % ({self.rows} rows): nothing passes"
         state = "provisional, " if self.provisional else ""
@@ -76,7 +87,8 @@ def threshold(
     A value fitted on all rows would be too low: it takes what luck there is in them. So it is fitted on every bag (a
     bootstrap resample) and checked on the rows left out of it, for targets from `error` down to 0. The largest target
     whose error out of bag, over all bags, is at most `error`, and that half of the bags or more can meet, is then
-    fitted on all rows. Where there is none, the value is None.
+    fitted on all rows. Where there is none, the value is None. This holds the error on average over data sets, not on
+    each: the interval says how far one may be off.
 
     answers, gold and question: see `evaluate`; a gold distribution counts as its likeliest key. `temperature` None
     takes the one that all answers have. Rows where none-of-these won never pass, and take no part in the fit.
