@@ -17,6 +17,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, 
 from lanes.errors import InvalidRequest
 from lanes.evaluation import Evaluation, Figure, evaluate
 from lanes.evaluation.measures import wilson
+from lanes.evaluation.ranking import coverage
 from lanes.evaluation.scores import ece_if_calibrated
 
 P, GOLD = simulate(300, 4, seed=5)
@@ -124,6 +125,12 @@ def test_coverage_counts_equals_as_a_whole_and_one_in_twenty_as_five_percent() -
     beyond = quick(answers(p), ["green"] + ["red"] * 19 + ["green", "red"])
     assert value(beyond.coverage_at_5) == 20 / 22  # 1 in 20; the two equals below would make it 2 in 22
     assert value(quick(answers(p[:3]), ["green", "red", "red"]).coverage_at_5) == 0.0
+
+
+def test_an_allowance_is_met_however_it_is_rounded() -> None:
+    assert 0.29 * 100 < 29
+    assert coverage(np.array([[100.0]]), np.array([[29.0]]), 0.29).tolist() == [1.0]
+    assert coverage(np.array([[100.0]]), np.array([[30.0]]), 0.29).tolist() == [0.0]
 
 
 def test_wrong_answers_above_a_probability_are_a_share_of_all_rows() -> None:
