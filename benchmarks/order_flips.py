@@ -1,107 +1,100 @@
-"""How often the order of the options changes the choice, asked once and with orders="auto".
+"""How often the order of the options changes the choice, asked in one order and with orders="auto".
 
-Every message of a fixed sample is asked three times: with the options as they are written, turned round, and shuffled.
-A message flips where the three choices are not the same. Run it with `python benchmarks/order_flips.py`.
+Every message of a fixed sample is asked twice, with the options as they are written and turned round. A question flips
+where the two choices differ. Run it with `python benchmarks/order_flips.py`.
 """
 
 import argparse
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from statistics import fmean
 from typing import Any
 
 from tqdm import tqdm
 
 import lanes
-from lanes import Answer, Choice, Engine, Score
+from lanes import Answers, Choice, Engine
 from lanes.decisions.questions import Question
 
-METHODS = ("codes", "labels")
 ORDERS: tuple[int | str, ...] = (1, "auto")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One way of asking: the share of messages that flip, of right choices, and the orders asked on average."""
+    """One question in one way of asking: shares of messages that flip and that are right, orders asked on average."""
 
     question: str
-    method: str
     orders: int | str
     messages: int
     flipped: float
-    accuracy: float
+    right: float
     asked: float
 
     def __str__(self) -> str:
         return (
-            f"| {self.question} | {self.method} | {self.orders} | {self.messages} | {self.flipped:.3f} "
-            f"| {self.accuracy:.2f} | {self.asked:.1f} |"
+            f"| {self.question} | {self.orders} | {self.messages} | {self.flipped:.3f} "
+            f"| {self.right:.2f} | {self.asked:.1f} |"
         )
 
 
-def reordered(question: Question, order: list[int]) -> Question:
-    """The same question with its options in another order."""
-    options = [question.options[at] for at in order]
+def listed(question: Question, turned: bool) -> Question:
+    """The same question as a choice between its options, as they are written or turned round."""
+    options = question.options[::-1] if turned else question.options
     return Choice(question.instructions, {option.key: option.text or None for option in options})
 
 
-def as_choice(question: Question) -> Question:
-    """A scale as a choice between its levels, whose order can be changed."""
-    if not isinstance(question, Score):
-        return question
-    return Choice(question.instructions, {str(level): text for level, text in enumerate(question.criteria)})
-
-
-def orders_of(count: int, seed: int) -> list[list[int]]:
-    """As written, turned round, shuffled."""
-    shuffled = list(range(count))
-    random.Random(seed).shuffle(shuffled)
-    return [list(range(count)), list(range(count))[::-1], shuffled]
-
-
-def measure(
-    engine: Engine, name: str, messages: int, method: str, orders: int | str, tick: Callable[[], Any]
-) -> Outcome:
-    """Ask all messages in all orders; the sample and the shuffles are the same for every way of asking."""
+def measure(engine: Engine, messages: int, method: str, orders: int | str, tick: Callable[[], Any]) -> list[Outcome]:
+    """Ask all messages both ways; the sample is the same for every way of asking."""
     examples = lanes.examples()
-    question = as_choice(examples.questions[name])
     rows = examples.frame.sample(messages, random_state=0)
-    gold = dict(zip(examples.frame.id, examples.gold(name), strict=True))
     pending = [
         [
-            lanes.ask(engine, row.message, {"it": reordered(question, order)}, method=method, orders=orders)
-            for order in orders_of(len(question.options), seed)
+            lanes.ask(
+                engine,
+                message,
+                {name: listed(question, turned) for name, question in examples.questions.items()},
+                method=method,
+                orders=orders,
+            )
+            for turned in (False, True)
         ]
-        for seed, row in enumerate(rows.itertuples())
+        for message in rows.message
     ]
-    answers: list[list[Answer]] = []
-    for own in pending:
-        answers.append([one.result()["it"] for one in own])
+    answers: list[list[Answers]] = []
+    for pair in pending:
+        answers.append([one.result() for one in pair])
         tick()
-    flipped = fmean(len({answer.choice for answer in own}) > 1 for own in answers)
-    right = fmean(own[0].choice == gold[id] for own, id in zip(answers, rows.id, strict=True))
-    asked = fmean(answer.orders for own in answers for answer in own)
-    return Outcome(name, method, orders, messages, flipped, right, asked)
+    return [
+        _outcome(name, orders, answers, [examples.gold(name)[at] for at in rows.index]) for name in examples.questions
+    ]
+
+
+def _outcome(name: str, orders: int | str, answers: list[list[Answers]], gold: list[str]) -> Outcome:
+    pairs = [[one[name] for one in pair] for pair in answers]
+    return Outcome(
+        name,
+        orders,
+        len(pairs),
+        flipped=fmean(one.choice != other.choice for one, other in pairs),
+        right=fmean(pair[0].choice == own for pair, own in zip(pairs, gold, strict=True)),
+        asked=fmean(answer.orders for pair in pairs for answer in pair),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="default")
     parser.add_argument("--messages", type=int, default=60)
-    parser.add_argument("--questions", nargs="+", default=["team", "urgency"])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--method", default="codes", help="codes or labels")
     given = parser.parse_args()
-    ways: list[tuple[str, str]] = list(product(given.questions, given.methods))
-    bar = tqdm(total=len(ways) * len(ORDERS) * given.messages, file=sys.stderr, disable=None)
+    bar = tqdm(total=len(ORDERS) * given.messages, file=sys.stderr, disable=None)
     with bar, Engine(given.model) as engine:
-        print("| question | method | orders | messages | flipped | right | orders asked |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
-        for name, method in ways:
-            for orders in ORDERS:
-                print(measure(engine, name, given.messages, method, orders, bar.update), flush=True)
+        print("| question | orders | messages | flipped | right | orders asked |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for orders in ORDERS:
+            for outcome in measure(engine, given.messages, given.method, orders, bar.update):
+                print(outcome, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One question on its way: which orders to ask, and its answer from what they gave. Plain values, no engine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from lanes.decisions.render import NONE_OF_THESE
 from lanes.decisions.results import Scored
 from lanes.decisions.trie import log_softmax
 from lanes.errors import InvalidRequest
+from lanes.record import Timing
 
 METHODS = ("codes", "labels")
 LOW_MASS = 0.5
@@ -98,7 +99,7 @@ class Inquiry:
             labels=results[0].labels[:count],
             prompt_tokens=sum(result.prompt_tokens for result in results),
             cached_tokens=sum(result.cached_tokens for result in results),
-            timing=results[-1].timing,
+            timing=_span([result.timing for result in results if result.timing]),
             likelier=tuple(likelier) if mass < LOW_MASS else (),
             warnings=tuple(_warnings(mass, likelier, flips, len(results))),
             model=model,
@@ -110,6 +111,13 @@ class Inquiry:
         if self.priors:
             logs = logs - np.array(self.priors)
         return np.array([log_softmax(row) for row in logs])
+
+
+def _span(timings: Sequence[Timing]) -> Timing | None:
+    """From the first order's submit and admission to the last order's end."""
+    if not timings:
+        return None
+    return replace(timings[0], finished=timings[-1].finished, evictions=sum(one.evictions for one in timings))
 
 
 def _warnings(mass: float, likelier: Sequence[tuple[str, float]], flips: int, orders: int) -> list[str]:
