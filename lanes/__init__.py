@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.simulation import every as every
     from lanes.simulation import poisson as poisson
     from lanes.simulation import simulate as simulate
+    from lanes.sweeping import sweep as sweep
 
 __version__ = "0.1.0"
 
@@ -100,6 +101,7 @@ _HOME = {
     "Drift": "evaluation",
     "inspect_labels": "inspecting",
     "LabelReport": "inspecting",
+    "sweep": "sweeping",
     "Examples": "labelled",
     "examples": "labelled",
     "load": "models",
