@@ -91,10 +91,11 @@ def test_rows_that_cannot_be_read_are_refused(rows: Any, state: Any, said: str) 
 
 
 def test_every_column_is_what_the_answer_says(engine: lanes.Engine) -> None:
-    found = swept(engine, TEXTS[:2], QUESTIONS, orders="auto", abstain=True)
+    manner: dict[str, Any] = {"orders": "auto", "abstain": True, "prior": "contextual"}
+    found = swept(engine, TEXTS[:2], QUESTIONS, **manner)
     assert list(found) == [name + suffix for name in QUESTIONS for suffix in COLUMNS] + ["model", "seconds", "error"]
     for text, row in zip(TEXTS, found.to_dict("records"), strict=False):
-        answers = lanes.ask(engine, text, QUESTIONS, orders="auto", abstain=True).result(WAIT)
+        answers = lanes.ask(engine, text, QUESTIONS, **manner).result(WAIT)
         assert row["model"] == engine.info.fingerprint and row["seconds"] > 0 and row["error"] is None
         for name, answer in answers.items():
             assert (row[name], row[f"{name}.type"]) == (answer.choice, answer.type)
@@ -114,6 +115,15 @@ def test_a_frame_keeps_its_index_and_columns(engine: lanes.Engine) -> None:
     plain = swept(engine, frame["text"])
     assert list(plain.index) == ["x", "y", "x"] and "text" not in plain
     assert found["team.logs"].tolist() == plain["team.logs"].tolist() == swept(engine, TEXTS[:3])["team.logs"].tolist()
+
+
+def test_rows_keep_their_order_where_a_later_one_is_done_first(engine: lanes.Engine) -> None:
+    rows = ["a long message " * 60, *TEXTS[:3]]
+    terms = Terms.read({"team": TEAM}, "codes", 1, None, False, None, None)
+    with closing(Window(engine, terms, 4).lines(read_rows(rows, None))) as lines:
+        assert next(lines).number > 0
+    alone = [lanes.ask(engine, row, {"team": TEAM}).result(WAIT)["team"].logs.tolist() for row in rows]
+    assert swept(engine, rows)["team.logs"].tolist() == alone
 
 
 def test_no_rows_give_an_empty_frame(engine: lanes.Engine) -> None:
@@ -234,12 +244,14 @@ def test_the_window_is_full_and_bounded(in_flight: int | None, most: int) -> Non
 def test_closing_a_window_cancels_what_it_asked(engine: lanes.Engine) -> None:
     terms = Terms.read({"team": TEAM}, "codes", 1, None, False, None, None)
     cancelled = engine.rounds.totals.decisions.cancelled
-    with closing(Window(engine, terms, 3).lines(read_rows([*TEXTS, *TEXTS, *TEXTS], None))) as lines:
-        assert next(lines).failure is None
-        engine.pause()
+    engine.pause()
+    with closing(Window(engine, terms, 3).lines(read_rows(["", *TEXTS], None))) as lines:
+        assert next(lines).failure  # the row without a state, which waits for nobody
+        until(lambda: len(engine.snapshot().waiting) == 2)
+    assert engine.snapshot().waiting == ()
     engine.resume()
     assert engine.wait(WAIT)
-    assert engine.rounds.totals.decisions.cancelled > cancelled
+    assert engine.rounds.totals.decisions.cancelled == cancelled + 2
 
 
 def test_an_interrupt_cancels_and_is_raised() -> None:

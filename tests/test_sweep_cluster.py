@@ -13,7 +13,7 @@ from rigs import until
 
 import lanes
 from lanes.sweeping import cluster as clusters
-from lanes.sweeping import sweep
+from lanes.sweeping import sweep, workers
 from lanes.sweeping.rows import read_rows
 from lanes.sweeping.terms import Terms
 from lanes.sweeping.workers import Shared
@@ -27,7 +27,7 @@ OPTIONS = {"model": lanes.tiny("llama"), "slots": 2}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
     with local, distributed.Client(local) as client:
         yield client
 
@@ -92,10 +92,27 @@ def test_a_cluster_goes_on_where_one_engine_was_killed(client: Any, here: tuple[
 
 def test_an_engine_that_is_not_the_headers_is_refused(client: Any) -> None:
     terms = Terms.read(TEAM, "codes", 1, None, False, None, None)
-    workers = clusters.Cluster.of(client, OPTIONS, terms, None)
-    stranger = replace(workers, maker=replace(workers.maker, fingerprint="0" * 64))
+    usual = clusters.Cluster.of(client, OPTIONS, terms, None)
+    stranger = replace(usual, maker=replace(usual.maker, fingerprint="0" * 64))
     with pytest.raises(lanes.InvalidRequest, match="not the one that this sweep began with"):
         list(stranger.lines(read_rows(ROWS[:3], None)))
+
+
+def test_rows_that_kill_every_worker_end_the_sweep(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    monkeypatch.setattr(workers, "answer", lambda *_: os._exit(1))
+    with pytest.raises(lanes.EngineFailed, match="every worker that took these rows died"):
+        sweep(OPTIONS, ROWS[:3], TEAM, client=client, progress=False)
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_worker_that_goes_closes_its_engine() -> None:
+    before = engines()
+    local = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0")
+    with local, distributed.Client(local) as client:
+        assert sweep(OPTIONS, ROWS[:20], TEAM, client=client, progress=False)["error"].isna().all()
+        assert engines() == before + 1
+    until(lambda: engines() == before)
 
 
 @pytest.mark.parametrize(

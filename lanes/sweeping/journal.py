@@ -6,6 +6,7 @@ dropped. A file that another sweep wrote is refused, never changed.
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,11 +29,12 @@ class Journal:
         self.lines = lines
         """What the file held when it was opened."""
         self._header = header
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by `close`
+        self._file = path.open("ab")
 
     def add(self, line: Line) -> None:
-        """Write the next row's line."""
+        """Write the next row's line, and hand it to the system."""
         self._file.write(write(line))
+        self._file.flush()
 
     def rewrite(self, lines: Iterable[Line]) -> None:
         """Put these lines in place of all others, at once: a kill leaves the file as it was or as it shall be."""
@@ -40,12 +42,13 @@ class Journal:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.writelines([self._header, *map(write, lines)])
+            shutil.copymode(self.path, beside)
             os.replace(beside, self.path)
         except BaseException:
             os.unlink(beside)
             raise
         self._file.close()
-        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 - closed by `close`
+        self._file = self.path.open("ab")
 
     def close(self) -> None:
         """Close the file."""
@@ -59,7 +62,7 @@ def opened(path: str | os.PathLike[str], terms: Terms, maker: Maker) -> Iterator
     Raises InvalidRequest for a file of other questions, options or model, for one that is damaged or no sweep's file,
     and for one that another sweep has open.
     """
-    place = Path(path)
+    place = Path(path).expanduser().resolve()  # behind links, which a rewrite would replace
     header = {**FORMAT, **terms.header(maker)}
     with locked(place):
         lines = _resume(place, header, terms) if place.exists() else _begin(place, header)

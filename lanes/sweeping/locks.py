@@ -34,7 +34,7 @@ def _take(beside: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _still(beside, handle):
                 return handle
-        except OSError:
+        except BlockingIOError:
             os.close(handle)
             raise InvalidRequest(
                 f"another sweep works on this file (its lock is {beside}): wait for it, or pass another path"

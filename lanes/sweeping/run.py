@@ -98,7 +98,8 @@ def _there(client: "Client", engine: Any, terms: Terms, size: int | None) -> tup
 
 def _lines(rows: Iterator[Row], answering: Answering, journal: Journal | None, bar: "tqdm[Any]") -> list[Line]:
     lines = _read_back(rows, answering, journal) if journal else []
-    bar.update(len(lines))
+    bar.initial = bar.n = len(lines)  # no part of this run's pace
+    bar.refresh()
     with closing(answering(rows)) as coming:
         for line in _in_order(coming, len(lines)):
             if journal:
