@@ -91,7 +91,7 @@ def test_rows_that_cannot_be_read_are_refused(rows: Any, state: Any, said: str) 
 
 
 def test_every_column_is_what_the_answer_says(engine: lanes.Engine) -> None:
-    manner: dict[str, Any] = {"orders": "auto", "abstain": True, "prior": "contextual"}
+    manner: dict[str, Any] = {"orders": "auto", "abstain": True, "prior": lanes.Prior.contextual(["N/A"])}
     found = swept(engine, TEXTS[:2], QUESTIONS, **manner)
     assert list(found) == [name + suffix for name in QUESTIONS for suffix in COLUMNS] + ["model", "seconds", "error"]
     for text, row in zip(TEXTS, found.to_dict("records"), strict=False):
