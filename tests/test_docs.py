@@ -89,8 +89,13 @@ def test_paths_exist():
             assert list(ROOT.glob(path)), f"{page.name}: {path}"
 
 
+def examples(name: str) -> list[str]:
+    """The blocks of Python on a page."""
+    return re.findall(r"^```python\n(.*?)^```", read(name), re.DOTALL | re.MULTILINE)
+
+
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]):
-    (example,) = re.findall(r"^```python\n(.*?)^```", read("README.md"), re.DOTALL | re.MULTILINE)
+    example = examples("README.md")[0]
     assert len(example.splitlines()) == 10
     names: dict[str, Any] = {}
     exec(compile(example, "README.md", "exec"), names)
@@ -99,6 +104,18 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]):
     assert names["stream"].tokens
     assert names["stream"].text in shown
     assert "Timeline: " in shown
+    assert names["engine"].closed
+
+
+@pytest.mark.parametrize(
+    "example", [examples("README.md")[1], examples("docs/decisions.md")[0]], ids=["README", "docs"]
+)
+def test_the_examples_of_typed_questions_run(example: str, capsys: pytest.CaptureFixture[str]):
+    names: dict[str, Any] = {}
+    exec(compile(example, "example", "exec"), names)
+    answers = names["answers"]
+    assert answers["team"].choice in ("billing", "other")
+    assert f"{answers['team'].choice} " in capsys.readouterr().out
     assert names["engine"].closed
 
 
