@@ -18,13 +18,13 @@ from typing import Annotated, Any
 import typer
 
 import lanes
+from lanes.__main__ import INTERRUPTED
 from lanes.doctor import Check
 from lanes.errors import LanesError
 from lanes.models import DEFAULT
 from lanes.models.default import PARCEL, model_folder
 from lanes.models.fetch import intact
 
-INTERRUPTED = 130
 TINY = "tiny:"
 LONG_PROMPT = 2000
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import lanes
-from lanes import bench, cli, demo
+from lanes import __main__, bench, cli, demo
 
-LANES = [sys.executable, "-c", "from lanes.cli import app; app()"]
+LANES = [sys.executable, "-m", "lanes"]
+ROOT = Path(__file__).parents[1]
 
 
 def lanes_command(*arguments: str):
@@ -97,6 +98,33 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(demo, "run", run)
     result = lanes_command("demo")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "lanes: interrupted\n")
+
+
+STUCK = """
+import threading, time
+from lanes import __main__, demo
+def run(*arguments):
+    threading.Thread(target=time.sleep, args=(600,), name="lanes-engine").start()
+    raise KeyboardInterrupt
+demo.run = run
+__main__.main()
+"""
+
+
+def test_ctrl_c_ends_the_command_even_where_an_engine_cannot_be_stopped():
+    script = [sys.executable, "-c", STUCK, "demo"]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (130, "lanes: interrupted\n")
+
+
+def test_ctrl_c_while_the_command_still_imports_leaves_no_traceback(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lanes.cli.app", interrupted)
+    with pytest.raises(SystemExit) as end:
+        __main__.main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "lanes: interrupted\n")
 
 
 def test_ctrl_c_in_the_middle_of_a_run_leaves_no_process_and_no_traceback():

@@ -221,3 +221,18 @@ def test_an_engine_that_is_not_exact_says_so_and_still_works(monkeypatch: pytest
         # What a test on tokens could never see, and the reason why every other test here compares bits.
         assert streams[0].digests != digests
         assert engine.score(words(40, 1), [" yes", " no"]).result(WAIT).choice in (" yes", " no")
+
+
+@pytest.mark.parametrize("arch", ["llama", "qwen3_5"])
+def test_the_probe_ends_where_nobody_waits_for_it_any_more(arch: str) -> None:
+    loaded = lanes.load(lanes.tiny(arch))
+    for calls in range(1, 4):
+        left = iter(range(calls))
+
+        def check(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise lanes.EngineClosed("given up")
+
+        with pytest.raises(lanes.EngineClosed, match="given up"):
+            prepare(loaded, 8, 32, check=check)
+        assert next(left, None) is None

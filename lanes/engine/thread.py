@@ -187,7 +187,7 @@ def _prepare(begun: Start) -> tuple[Runner, Served]:
     begun.check()
     loaded = load(options.model, progress=options.progress)
     begun.check()
-    forward, exactness = prepare(loaded, options.slots, options.piece, options.width)
+    forward, exactness = prepare(loaded, options.slots, options.piece, options.width, begun.check)
     rules = options.rules(forward.width)
     record = Rounds(options.slots, options.keep_rounds)
     prefix = PrefixCache(options.prefix_bytes, options.piece, cuttable=forward.packed)

@@ -4,7 +4,7 @@ Rows of several lengths are run in every position of the round with ever other n
 same logits. A model that keeps more than plain keys and values, or computes its own attention, takes the single route.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from lanes.forward.single import Single
 from lanes.models.loaded import Loaded
 
 Forward: TypeAlias = Packed | Single
+Check: TypeAlias = Callable[[], None]
 WIDTHS = (16, 8, 4)
 LENGTHS = (300, 7, 257, 64, 130, 33, 256, 200)
 """Keys before the row that is compared: short ones, and both sides of 256, where kernels and blocks change."""
@@ -50,11 +51,14 @@ class Exactness:
         return f"Exactness({verdict}: {shape}; {self.why})"
 
 
-def prepare(loaded: Loaded, slots: int, piece: int, width: int | None = None) -> tuple[Forward, Exactness]:
+def prepare(
+    loaded: Loaded, slots: int, piece: int, width: int | None = None, check: Check = lambda: None
+) -> tuple[Forward, Exactness]:
     """Choose the route and the width for a model, and prove what can be proved.
 
     slots: the engine's slots. piece: tokens of a piece. width: rows of a round, or None for the widest that passes.
-    Raises InvalidRequest for a width that cannot work.
+    check: called every now and then; it raises where nobody waits for the result any more. Raises InvalidRequest for a
+    width that cannot work.
     """
     if width is not None and not 1 <= width <= 64:
         raise InvalidRequest(f"width is the number of packed rows in a round, 1 to 64, not {width}")
@@ -63,13 +67,13 @@ def prepare(loaded: Loaded, slots: int, piece: int, width: int | None = None) ->
         forward = Packed(loaded, max(slots, *widths), widths[0])
         _check_against_model(forward, loaded, piece)
     except (ModelError, _Differs) as reason:
-        return _single(loaded, slots, piece, str(reason))
+        return _single(loaded, slots, piece, str(reason), check)
     tried: list[tuple[int, bool]] = []
-    lengths = _fill(forward, loaded, piece, max(widths))
+    lengths = _fill(forward, loaded, piece, max(widths), check)
     compared = 0
     for candidate in widths:
         forward.width = candidate
-        same, count = _rows_repeat(forward, lengths[:candidate])
+        same, count = _rows_repeat(forward, lengths[:candidate], check)
         tried.append((candidate, same))
         compared += count
         if same:
@@ -88,7 +92,7 @@ class _Differs(Exception):
     """Packed rows do not compute what the model computes."""
 
 
-def _single(loaded: Loaded, slots: int, piece: int, reason: str) -> tuple[Single, Exactness]:
+def _single(loaded: Loaded, slots: int, piece: int, reason: str, check: Check) -> tuple[Single, Exactness]:
     """The single route: each forward has one sequence of a length of its own, so only repeatability is in question."""
     forward = Single(loaded, slots)
     tokens = _tokens(loaded, 2 * piece + 3)
@@ -96,6 +100,7 @@ def _single(loaded: Loaded, slots: int, piece: int, reason: str) -> tuple[Single
     def logits() -> np.ndarray:
         forward.open(0, len(tokens))
         for start in range(0, 2 * piece, piece):
+            check()
             mx.eval(forward.fill(0, start, tokens[start : start + piece]), forward.state(0))
         return _bits(forward.fill(0, 2 * piece, tokens[2 * piece :])[0])
 
@@ -134,13 +139,14 @@ def _check_against_model(forward: Packed, loaded: Loaded, piece: int) -> None:
         raise _Differs("packed rows give other logits than the model itself")
 
 
-def _fill(forward: Packed, loaded: Loaded, piece: int, slots: int) -> list[int]:
+def _fill(forward: Packed, loaded: Loaded, piece: int, slots: int, check: Check) -> list[int]:
     """Give the slots states of unlike lengths, from one real fill; returns the lengths."""
     longest = min(max(LENGTHS), loaded.context - 2)
     body = -(-longest // piece) * piece
     tokens = _tokens(loaded, body)
     forward.open(0, body + 1)
     for start in range(0, body, piece):
+        check()
         forward.fill(0, start, tokens[start : start + piece])
         mx.eval(forward.state(0))
     saved = forward.save(0, longest)
@@ -153,7 +159,7 @@ def _fill(forward: Packed, loaded: Loaded, piece: int, slots: int) -> list[int]:
     return lengths
 
 
-def _rows_repeat(forward: Packed, lengths: Sequence[int]) -> tuple[bool, int]:
+def _rows_repeat(forward: Packed, lengths: Sequence[int], check: Check) -> tuple[bool, int]:
     """Whether each slot's next row has the same bits alone, at every position, and with its mates in turn."""
     width = forward.width
     row = [Row(slot, length, 1 + slot) for slot, length in enumerate(lengths)]
@@ -163,6 +169,7 @@ def _rows_repeat(forward: Packed, lengths: Sequence[int]) -> tuple[bool, int]:
     compared = len(alone)
     reference: list[np.ndarray] | None = None
     for turn in range(width):
+        check()
         order = [(turn + i) % width for i in range(width)]
         logits = _bits(forward.rows([row[i] for i in order]))
         found = [logits[order.index(i)] for i in range(width)]
