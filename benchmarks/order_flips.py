@@ -1,10 +1,11 @@
 """How often the order of the options changes the choice, asked in one order and with orders="auto".
 
-Every message of a fixed sample is asked twice, with the options as they are written and turned round. A question flips
+Every message of a fixed sample is asked twice, with the options as they are written and shuffled. A question flips
 where the two choices differ. Run it with `python benchmarks/order_flips.py`.
 """
 
 import argparse
+import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,9 +39,12 @@ class Outcome:
         )
 
 
-def listed(question: Question, turned: bool) -> Question:
-    """The same question as a choice between its options, as they are written or turned round."""
-    options = question.options[::-1] if turned else question.options
+def listed(question: Question, seed: int | None) -> Question:
+    """The same question as a choice between its options, as they are written (seed None) or in another order."""
+    options = list(question.options)
+    while seed is not None and tuple(options) == question.options:
+        random.Random(seed).shuffle(options)
+        seed += 1000
     return Choice(question.instructions, {option.key: option.text or None for option in options})
 
 
@@ -53,13 +57,13 @@ def measure(engine: Engine, messages: int, method: str, orders: int | str, tick:
             lanes.ask(
                 engine,
                 message,
-                {name: listed(question, turned) for name, question in examples.questions.items()},
+                {name: listed(question, shuffle) for name, question in examples.questions.items()},
                 method=method,
                 orders=orders,
             )
-            for turned in (False, True)
+            for shuffle in (None, seed)
         ]
-        for message in rows.message
+        for seed, message in enumerate(rows.message)
     ]
     answers: list[list[Answers]] = []
     for pair in pending:
@@ -85,7 +89,7 @@ def _outcome(name: str, orders: int | str, answers: list[list[Answers]], gold: l
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="default")
-    parser.add_argument("--messages", type=int, default=60)
+    parser.add_argument("--messages", type=int, default=20)
     parser.add_argument("--method", default="codes", help="codes or labels")
     given = parser.parse_args()
     bar = tqdm(total=len(ORDERS) * given.messages, file=sys.stderr, disable=None)

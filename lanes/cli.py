@@ -75,7 +75,8 @@ def demo(
 
         sizes = demo_.QUICK if quick else demo_.FULL
         sizes = replace(sizes, long=LONG_PROMPT) if long else sizes
-        found = demo_.run(_model(model), slots, sizes, _silent if as_json else typer.echo)
+        with _watched():
+            found = demo_.run(_model(model), slots, sizes, _silent if as_json else typer.echo)
         _print(found, as_json)
 
 
@@ -90,7 +91,9 @@ def bench(
     with _reported():
         from lanes import bench as bench_
 
-        _print(bench_.run(_model(model), piece, bench_.QUICK if quick else bench_.FULL), as_json)
+        with _watched():
+            found = bench_.run(_model(model), piece, bench_.QUICK if quick else bench_.FULL)
+        _print(found, as_json)
 
 
 @app.command()
@@ -146,6 +149,17 @@ def _silent(line: str) -> None:
 
 def _print(found: Any, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """Say on stderr where other programs disturbed what was measured."""
+    from lanes.measure.load import Load, complaint
+
+    before = Load.now()
+    yield
+    if said := complaint(before.by_others(Load.now())):
+        typer.echo(f"lanes: {said}", err=True)
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from rigs import WAIT, rig, stream, threads, until
 
 import lanes
 from lanes import Choice, Noul, Prior, Score
+from lanes.asking.references import References
 from lanes.decisions.binding import put
 from lanes.decisions.inquiry import Heard, Inquiry, Manner
-from lanes.decisions.orders import rotations
+from lanes.decisions.orders import sequence
 
 STATE = "The parcel came late, and it was not what I ordered. " * 3
 TEAM = Choice("Which team?", {"billing": "Payments", "delivery": None, "other": {"what": ["anything", "else"]}})
@@ -76,7 +77,7 @@ def test_codes_are_single_distinct_tokens_wherever_the_tokenizer_has_them(
     if not template:
         tokenizer.chat_template = None
     inquiry = Inquiry(Choice("Which?", [f"option {n}" for n in range(count)]), Manner())
-    branch = put(tokenizer, inquiry, "hello world", rotations(count)[0], 1_000_000)
+    branch = put(tokenizer, inquiry, "hello world", sequence(count)[0], 1_000_000)
     assert len(set(branch.labels.tokens)) == count
     assert {len(tokens) for tokens in branch.labels.tokens} == {1} or count > SINGLES[kind]
     assert tuple(tokenizer.encode(branch.prompt.text, add_special_tokens=branch.prompt.special)) == branch.prompt.ids
@@ -123,17 +124,16 @@ def test_labels_read_the_options_own_words(engine: lanes.Engine) -> None:
 
 
 def test_averaged_orders_are_the_mean_of_each_alone(engine: lanes.Engine) -> None:
-    together = lanes.ask(engine, STATE, {"team": TEAM}, orders=3).result(WAIT)["team"]
+    together = lanes.ask(engine, STATE, {"team": TEAM}, orders=4).result(WAIT)["team"]
     options = list(TEAM.options)
     alone = []
-    for shift in range(3):
-        turned = options[shift:] + options[:shift]
-        question = Choice("Which team?", {o.key: o.text or None for o in turned})
+    for order in sequence(3)[:4]:
+        question = Choice("Which team?", {options[at].key: options[at].text or None for at in order})
         answer = lanes.ask(engine, STATE, {"team": question}).result(WAIT)["team"]
         alone.append([math.log(answer[key]) for key in together.options])
     mean = np.mean(alone, axis=0)
     assert together.logs == pytest.approx(mean - np.log(np.exp(mean).sum()))
-    assert together.orders == 3
+    assert together.orders == 4
     assert together.flips == sum(int(np.argmax(row)) != int(np.argmax(mean)) for row in alone)
 
 
@@ -144,17 +144,19 @@ def heard(scored: lanes.Scored, *probabilities: float) -> Heard:
 def test_auto_asks_two_orders_where_they_agree_and_more_where_they_do_not(engine: lanes.Engine) -> None:
     scored = engine.score("Is it?", [" yes", " no"]).result(WAIT)
     inquiry = Inquiry(TEAM, Manner(orders="auto"))
-    assert inquiry.next_orders() == ((0, 1, 2), (2, 0, 1))
+    assert inquiry.next_orders() == ((0, 1, 2), (2, 1, 0))
     inquiry.heard += [heard(scored, 0.5, 0.3, 0.2), heard(scored, 0.4, 0.3, 0.3)]
     assert inquiry.next_orders() == ()
     answer = inquiry.answer(1.0, "none", "", ())
     assert (answer.orders, answer.flips, answer.choice) == (2, 0, "billing")
-    inquiry.heard[1] = heard(scored, 0.2, 0.3, 0.5)
-    assert inquiry.next_orders() == ((1, 2, 0),)
-    inquiry.heard.append(heard(scored, 0.2, 0.3, 0.5))
+    inquiry.heard[1] = heard(scored, 0.25, 0.3, 0.45)
+    assert inquiry.next_orders() == sequence(3)[2:4]
+    inquiry.heard += inquiry.heard
+    assert inquiry.next_orders() == sequence(3)[4:]
+    inquiry.heard += inquiry.heard[:2]
     assert inquiry.next_orders() == (), "all orders were asked"
     answer = inquiry.answer(1.0, "none", "", ())
-    assert (answer.orders, answer.flips, answer.choice) == (3, 1, "other")
+    assert (answer.orders, answer.flips, answer.choice) == (6, 3, "billing")
 
 
 def test_abstaining_keeps_its_mass_outside_the_options(engine: lanes.Engine) -> None:
@@ -181,6 +183,29 @@ def test_a_prior_is_what_the_reference_states_answer(engine: lanes.Engine, order
     before = engine.rounds.totals.decisions.submitted
     assert again.result(WAIT)["team"].logs.tobytes() == asked.logs.tobytes()
     assert engine.rounds.totals.decisions.submitted - before <= 1, "the prior's answers were kept"
+
+
+def test_calls_at_once_ask_a_priors_states_once_together(engine: lanes.Engine) -> None:
+    prior = Prior.batch([f"state number {n}" for n in range(3)])
+    before = engine.rounds.totals.decisions.submitted
+    pending = [lanes.ask(engine, f"message {n}", {"team": TEAM}, prior=prior) for n in range(5)]
+    for one in pending:
+        one.result(WAIT)
+    assert engine.rounds.totals.decisions.submitted - before == 5 + 3
+
+
+def test_a_call_that_waits_for_another_ones_prior_can_be_cancelled_and_runs_out_of_time() -> None:
+    with rig(slots=2) as one:
+        prior = Prior.batch([STATE * 3])
+        with References.of(one.engine).held(lambda: None):
+            held = lanes.ask(one.engine, STATE, {"team": TEAM}, prior=prior)
+            late = lanes.ask(one.engine, STATE, {"team": TEAM}, prior=prior, deadline=2.0)
+            with pytest.raises(lanes.DeadlineExceeded):
+                late.result(WAIT)
+            held.cancel()
+            with pytest.raises(lanes.Cancelled):
+                held.result(WAIT)
+        until(lambda: not threads("lanes-ask"))
 
 
 def test_priors_are_made_of_what_they_say() -> None:
@@ -231,6 +256,21 @@ def test_no_answer_depends_on_names_on_company_on_order_or_on_load(engine: lanes
         for other in (together[name], turned[name], renamed[f"{name}!"], loaded[name]):
             assert bits(other) == bits(answer)
     assert list(turned) == list(reversed(QUESTIONS))
+
+
+def test_no_answer_depends_on_company_with_the_real_model_beyond_256_keys() -> None:
+    examples = lanes.examples()
+    message = examples.frame.message.iloc[0]
+    asked = {name: examples.questions[name] for name in ("refund", "team")}
+    with lanes.Engine() as engine:
+        alone = {name: lanes.ask(engine, message, {name: q}).result(WAIT)[name] for name, q in asked.items()}
+        live = stream(engine, "The sea is")
+        until(lambda: live.tokens)
+        beside = lanes.ask(engine, message, dict(reversed(asked.items()))).result(WAIT)
+        assert not live.done
+    assert max(answer.prompt_tokens for answer in alone.values()) > 256
+    for name, answer in alone.items():
+        assert bits(beside[name]) == bits(answer)
 
 
 # Life cycle.

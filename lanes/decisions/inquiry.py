@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lanes.decisions.answers import Answer
-from lanes.decisions.orders import Order, rotations, settled, wanted
+from lanes.decisions.orders import STEP, Order, sequence, settled, wanted
 from lanes.decisions.questions import Option, Question
 from lanes.decisions.render import NONE_OF_THESE
 from lanes.decisions.results import Scored
@@ -65,7 +65,7 @@ class Inquiry:
 
     @cached_property
     def _orders(self) -> tuple[Order, ...]:
-        return rotations(len(self.options))
+        return sequence(len(self.options))
 
     def next_orders(self) -> tuple[Order, ...]:
         """The orders to ask now; none when the answer is settled."""
@@ -73,7 +73,7 @@ class Inquiry:
         done = len(self.heard)
         if done >= most or (done >= first and settled(self._logs())):
             return ()
-        return self._orders[done : first if done < first else min(done + 1, most)]
+        return self._orders[done : first if done < first else min(done + STEP, most)]
 
     def answer(self, temperature: float, prior: str, model: str, likelier: Sequence[tuple[str, float]]) -> Answer:
         """The answer; `likelier` are the tokens that the model would rather have said, as text with probabilities."""

@@ -1,0 +1,64 @@
+"""`lanes.ask`: typed questions about one state, answered as branches on one trunk, in as many stages as they need."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lanes import checks
+from lanes.asking.call import Call
+from lanes.decisions.answers import Answers
+from lanes.decisions.inquiry import Inquiry, Manner
+from lanes.decisions.priors import Prior, read_prior
+from lanes.decisions.questions import Question, Value, shown
+from lanes.engine.handles import Pending
+from lanes.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from lanes.engine import Engine
+    from lanes.evaluation import Calibration
+
+MOST_QUESTIONS = 400
+
+
+def ask(
+    engine: "Engine",
+    state: Value,
+    questions: Mapping[str, Question],
+    *,
+    method: str = "codes",
+    orders: int | str = 1,
+    prior: Prior | str | None = None,
+    abstain: bool = False,
+    calibration: "Calibration | None" = None,
+    deadline: float | None = None,
+    wait: bool = True,
+) -> Pending[Answers]:
+    """Ask questions about one state; returns a pending result (an `Answers`) at once.
+
+    state: what is judged, a text, an object or an array. questions: by name; names never reach the model, and no answer
+    depends on another question. method: "codes" lists the options under letters and reads those, "labels" reads the
+    options' own words. orders: in how many orders of the options each question is asked, or "auto": the given one and
+    its reverse, and more until the choice is steady. prior: what to take out of the answers, None, "contextual" or a
+    `lanes.Prior`. abstain: offer none-of-these as well; its mass stands outside the options' probabilities.
+    calibration: temperatures fitted by `lanes.calibrate`. deadline: seconds from now. wait: False raises Busy where no
+    slot is free now.
+
+    Raises InvalidRequest for what cannot be asked, and what `Engine.decide` raises.
+    """
+    if calibration is not None:
+        calibration.check(engine.info.fingerprint)
+    manner = Manner.read(method, orders, abstain)
+    limit = None if deadline is None else time.monotonic() + checks.seconds("deadline", deadline)
+    inquiries = {name: Inquiry(question, manner) for name, question in _checked(questions).items()}
+    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), calibration, limit).start(wait)
+
+
+def _checked(questions: Any) -> Mapping[str, Question]:
+    if not isinstance(questions, Mapping) or not questions:
+        raise InvalidRequest('questions must be a mapping of at least one, such as {"team": lanes.Choice(...)}')
+    if len(questions) > MOST_QUESTIONS:
+        raise InvalidRequest(f"there are {len(questions)} questions: ask at most {MOST_QUESTIONS} at once")
+    for name, question in questions.items():
+        if not isinstance(name, str) or not isinstance(question, Question):
+            raise InvalidRequest(f"question {name!r} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
+    return questions
