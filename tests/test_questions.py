@@ -23,32 +23,144 @@ def test_options_follow_from_the_criteria() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("kind", "given", "said"),
     [
-        (lambda: Noul(""), "empty"),
-        (lambda: Noul(3), "text, an object or an array"),
-        (lambda: Noul("Is it?", {"yes": "so"}), '"true" and "false"'),
-        (lambda: Noul("Is it?", {"true": "so", True: "so"}), '"true" and "false"'),
-        (lambda: Noul("Is it?", ["so"]), "criteria"),
-        (lambda: Choice("Which?"), "2 to 255"),
-        (lambda: Choice("Which?", ["a"]), "2 to 255 options, not 1"),
-        (lambda: Choice("Which?", [str(n) for n in range(256)]), "not 256"),
-        (lambda: Choice("Which?", ["a", "a"]), "'a' is there twice"),
-        (lambda: Choice("Which?", ["a", ""]), "empty"),
-        (lambda: Choice("Which?", {"a": None, 3: None}), "option"),
-        (lambda: Choice("Which?", "ab"), "list of options"),
-        (lambda: Choice("Which?", {"a": "x", "b": object()}), "text, an object or an array"),
-        (lambda: Choice({"ask": float("nan")}, ["a", "b"]), "JSON"),
-        (lambda: Score("How much?", ["one"]), "2 to 10"),
-        (lambda: Score("How much?", [str(n) for n in range(11)]), "not 11"),
-        (lambda: Score("How much?", {"0": "low", "1": "high"}), "list of levels"),
-        (lambda: Score("How much?", ["low", None]), "level 1"),
-        (lambda: Score("\ud800", ["low", "high"]), "half a character"),
+        (Noul, ("",), "empty"),
+        (Noul, (3,), "text, an object or an array"),
+        (
+            Noul,
+            (
+                "Is it?",
+                {"yes": "so"},
+            ),
+            '"true" and "false"',
+        ),
+        (
+            Noul,
+            (
+                "Is it?",
+                {"true": "so", True: "so"},
+            ),
+            '"true" and "false"',
+        ),
+        (
+            Noul,
+            (
+                "Is it?",
+                ["so"],
+            ),
+            "criteria",
+        ),
+        (Choice, ("Which?",), "2 to 255"),
+        (
+            Choice,
+            (
+                "Which?",
+                ["a"],
+            ),
+            "2 to 255 options, not 1",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                [str(n) for n in range(256)],
+            ),
+            "not 256",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                ["a", "a"],
+            ),
+            "'a' is there twice",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                ["a", ""],
+            ),
+            "empty",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                {"a": None, 3: None},
+            ),
+            "option",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                "ab",
+            ),
+            "list of options",
+        ),
+        (
+            Choice,
+            (
+                "Which?",
+                {"a": "x", "b": object()},
+            ),
+            "text, an object or an array",
+        ),
+        (
+            Choice,
+            (
+                {"ask": float("nan")},
+                ["a", "b"],
+            ),
+            "JSON",
+        ),
+        (
+            Score,
+            (
+                "How much?",
+                ["one"],
+            ),
+            "2 to 10",
+        ),
+        (
+            Score,
+            (
+                "How much?",
+                [str(n) for n in range(11)],
+            ),
+            "not 11",
+        ),
+        (
+            Score,
+            (
+                "How much?",
+                {"0": "low", "1": "high"},
+            ),
+            "list of levels",
+        ),
+        (
+            Score,
+            (
+                "How much?",
+                ["low", None],
+            ),
+            "level 1",
+        ),
+        (
+            Score,
+            (
+                "\ud800",
+                ["low", "high"],
+            ),
+            "half a character",
+        ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_when_it_is_made(make: Any, said: str) -> None:
+def test_what_cannot_be_asked_is_refused_when_it_is_made(kind: Any, given: tuple[Any, ...], said: str) -> None:
     with pytest.raises(lanes.InvalidRequest, match=said):
-        make()
+        kind(*given)
 
 
 def test_255_options_and_10_levels_are_allowed() -> None:
