@@ -2,10 +2,15 @@
 
 import lanes  # isort: skip - before anything that imports mlx, so that the fast BLAS is in place
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 from lanes.models.loaded import Loaded
+
+# A shell's background jobs ignore Ctrl-C, and so would the programs that tests start to interrupt them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test depends on speed: the machine may be busy with something else.
 # The same examples on every run: a failure belongs to the change at hand. `--hypothesis-profile=search` looks further.
