@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 CHECK, IGNORE = "nbval-check-output", "nbval-ignore-output"
 SHOWN = {"text/plain", "text/html", "image/svg+xml", "image/png"}
+PLOTLY = "application/vnd.plotly.v1+json"
 LARGEST = 300_000
 
 _spec = importlib.util.spec_from_file_location("refresh", ROOT / "notebooks" / "refresh.py")
@@ -64,8 +65,10 @@ def test_cells_have_names_that_stay(path: Path):
 
 
 def test_outputs_are_readable_without_a_kernel(code):
-    kinds = {kind for cell in code for output in cell.outputs for kind in output.get("data", {})}
-    assert kinds <= SHOWN
+    for cell in code:
+        kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
+        assert kinds <= SHOWN | {PLOTLY}
+        assert PLOTLY not in kinds or "text/html" in kinds, f"{cell.id}: a figure without its static form beside it"
     shown = outputs(code)
     assert "<script" not in shown
     assert not re.findall(r"""(?:src|href)=["']?https?:""", shown)
