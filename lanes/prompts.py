@@ -4,7 +4,7 @@ Whatever cannot be served is refused here, before it reaches a queue. A `tokeniz
 mlx-lm's wrapper.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
@@ -83,6 +83,11 @@ def encode_text(tokenizer: Tokenizer, text: str, special: bool) -> tuple[int, ..
         plain = tuple(tokenizer.encode(text, add_special_tokens=False))
         return ids if ids[-len(plain) :] == plain else ids[:-1]
     return ids
+
+
+def pieces(tokenizer: Tokenizer, tokens: Iterable[int]) -> tuple[str, ...]:
+    """Each token id as text by itself; half a character comes as "\\ufffd"."""
+    return tuple(tokenizer.decode([token]) for token in tokens)
 
 
 def check_fits(n_tokens: int, max_new: int, context: int | None) -> None:

@@ -3,9 +3,11 @@
 import lanes  # isort: skip - before anything that imports mlx, so that the fast BLAS is in place
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from rigs import WAIT, check_record
 
 from lanes.models.loaded import Loaded
 
@@ -23,3 +25,12 @@ settings.load_profile("lanes")
 def default_loaded() -> Loaded:
     """The embedded model on the test's own thread, loaded once; fetched where this machine does not have it yet."""
     return lanes.load("default", progress=False)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[lanes.Engine]:
+    """A module's own small engine; its whole record must add up when the module is through."""
+    with lanes.Engine(lanes.tiny("llama"), keep_rounds=200_000) as engine:
+        yield engine
+        assert engine.wait(WAIT)
+        check_record(engine)

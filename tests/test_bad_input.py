@@ -41,14 +41,6 @@ class Beside:
         assert alone.result(WAIT) is not None and alone.digests == drawn
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[lanes.Engine]:
-    with lanes.Engine(lanes.tiny("llama"), keep_rounds=200_000) as engine:
-        yield engine
-        assert engine.wait(WAIT)
-        check_record(engine)
-
-
 @pytest.fixture
 def beside(engine: lanes.Engine) -> Iterator[lanes.Engine]:
     """The engine with a live stream in it that must come through untouched; nothing may have entered the queue."""

@@ -159,7 +159,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: 
     def fail(*_: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("lanes.evaluation.store.os.replace", fail)
+    monkeypatch.setattr("lanes.paths.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         Calibration("b" * 64, ()).save(path)
     assert path.read_bytes() == before

@@ -5,7 +5,7 @@ import asyncio
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,14 +20,6 @@ import lanes
 from lanes.forward import Packed, Row, prepare
 
 TABLE = ROOT / "docs" / "faults.md"
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[lanes.Engine]:
-    with lanes.Engine(lanes.tiny("llama"), keep_rounds=200_000) as engine:
-        yield engine
-        assert engine.wait(WAIT)
-        check_record(engine)
 
 
 # The table.

@@ -1,23 +1,19 @@
 """`lanes.ask`: typed questions about one state, answered as branches on one trunk, in as many stages as they need."""
 
-import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lanes import checks
+from lanes import deadlines
 from lanes.asking.call import Call
 from lanes.decisions.answers import Answers
 from lanes.decisions.inquiry import Inquiry, Manner
 from lanes.decisions.priors import Prior, read_prior
-from lanes.decisions.questions import Question, Value, shown
+from lanes.decisions.questions import Question, Value, checked_questions, shown
 from lanes.engine.handles import Pending
-from lanes.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
     from lanes.evaluation import Calibration
-
-MOST_QUESTIONS = 400
 
 
 def ask(
@@ -48,17 +44,6 @@ def ask(
     if calibration is not None:
         calibration.check(engine.info.fingerprint)
     manner = Manner.read(method, orders, abstain)
-    limit = None if deadline is None else time.monotonic() + checks.seconds("deadline", deadline)
-    inquiries = {name: Inquiry(question, manner) for name, question in _checked(questions).items()}
-    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), calibration, limit).start(wait)
-
-
-def _checked(questions: Any) -> Mapping[str, Question]:
-    if not isinstance(questions, Mapping) or not questions:
-        raise InvalidRequest('questions must be a mapping of at least one, such as {"team": lanes.Choice(...)}')
-    if len(questions) > MOST_QUESTIONS:
-        raise InvalidRequest(f"there are {len(questions)} questions: ask at most {MOST_QUESTIONS} at once")
-    for name, question in questions.items():
-        if not isinstance(name, str) or not isinstance(question, Question):
-            raise InvalidRequest(f"question {name!r} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
-    return questions
+    end = deadlines.end_of(deadline)
+    inquiries = {name: Inquiry(question, manner) for name, question in checked_questions(questions).items()}
+    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), calibration, end).start(wait)

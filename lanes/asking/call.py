@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanes.asking.references import References
+from lanes.deadlines import left_until
 from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.binding import Branch, put
 from lanes.decisions.inquiry import Heard, Inquiry
@@ -61,14 +62,14 @@ class Call:
         inquiries: Mapping[str, Inquiry],
         prior: Prior | None,
         calibration: "Calibration | None",
-        limit: float | None,
+        end: float | None,
     ) -> None:
         self._engine = engine
         self._state = state
         self._inquiries = inquiries
         self._prior = prior
         self._calibration = calibration
-        self._limit = limit
+        self._end_at = end
         self._began = time.perf_counter()
         self._channel = Channel()
         self._parts: list[_Part] = []
@@ -121,7 +122,7 @@ class Call:
             for pair in pairs
         )
         prompts, labels = [branch.prompt for branch in branches], [branch.labels for branch in branches]
-        left = None if self._limit is None else max(1e-3, self._limit - time.monotonic())
+        left = left_until(self._end_at)
         part = _Part(tuple(name for name, _ in pairs), branches, engine.decide_bound(prompts, labels, TOP, left, wait))
         self._parts.append(part)
         if self._cancelled:  # it may have come too early for this part
@@ -156,7 +157,7 @@ class Call:
         """Raise where nobody waits for the answers any more."""
         if self._cancelled:
             raise Cancelled("the questions were cancelled before all answers were there")
-        if self._limit is not None and time.monotonic() > self._limit:
+        if self._end_at is not None and time.monotonic() > self._end_at:
             raise DeadlineExceeded("the deadline passed before all answers were there: allow more time")
         if self._engine.closed:
             raise EngineClosed("the engine was closed before all answers were there")
@@ -170,7 +171,7 @@ class Call:
     def _answer(self, inquiry: Inquiry) -> Answer:
         question = inquiry.question
         found = self._calibration.for_(question.type, len(question.keys)) if self._calibration else None
-        top = inquiry.heard[0].result.top
+        top = inquiry.likelier
         texts = self._engine.texts([token for token, _ in top])
         likelier = [(text, p) for text, (_, p) in zip(texts, top, strict=True)]
         kind = self._prior.kind if self._prior else "none"
@@ -182,17 +183,7 @@ class Call:
             with suppress(LanesError):
                 part.pending.wait(END_S)
         timings = [part.pending.timing for part in self._parts if part.pending.timing]
-        self._channel.finish(End(reason, _whole(timings), result, error))
-
-
-def _whole(timings: Sequence[Timing]) -> Timing:
-    """From the first submit to the last end."""
-    return Timing(
-        submitted=min((one.submitted for one in timings), default=0.0),
-        admitted=min((one.admitted for one in timings if one.admitted is not None), default=None),
-        finished=max((one.finished for one in timings if one.finished is not None), default=None),
-        evictions=sum(one.evictions for one in timings),
-    )
+        self._channel.finish(End(reason, Timing.spanning(timings), result, error))
 
 
 def _reason(error: LanesError) -> Reason:

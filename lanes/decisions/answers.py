@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lanes.decisions.bars import FAINT, TEXT, WARN, bars
+from lanes.decisions.bars import FAINT, TEXT, WARN, bars, remark
 from lanes.decisions.trie import log_softmax
 from lanes.record import Timing
 
@@ -112,7 +112,7 @@ class Answer(Mapping[str, float]):
     @property
     def abstained(self) -> bool:
         """Whether none-of-these was offered and is likelier than the likeliest option."""
-        return self.abstain is not None and self.abstain > (1 - self.abstain) * float(self.probabilities.max())
+        return self.abstain is not None and bool(abstains(self.probabilities.max(), self.abstain))
 
     @property
     def raw(self) -> "Answer":
@@ -157,7 +157,7 @@ class Answer(Mapping[str, float]):
         return f"Answer({self.choice!r}, {{{shares}}}, label_mass={self.label_mass:.4f}{outside})"
 
     def _repr_html_(self) -> str:
-        return bars(self.items(), self._foot()) + "".join(_note(warning) for warning in self.warnings)
+        return bars(self.items(), self._foot()) + "".join(remark(warning, WARN) for warning in self.warnings)
 
     def _foot(self) -> str:
         parts = [f"label mass {self.label_mass:.4f}", f"temperature {self.temperature:g}", self.method]
@@ -206,5 +206,6 @@ class Answers(Mapping[str, Answer]):
         return f"<div>{blocks}</div>"
 
 
-def _note(text: str) -> str:
-    return f'<div style="color:{WARN};font-size:smaller">{escape(text)}</div>'
+def abstains(likeliest: Any, outside: Any) -> Any:
+    """Whether the mass outside the options is larger than what the likeliest has of the rest; NaN: no such mass."""
+    return outside > (1 - outside) * likeliest

@@ -18,8 +18,13 @@ def bars(shares: Iterable[tuple[str, float]], foot: str) -> str:
     more = f"{len(order) - _SHOWN} labels more · " if len(order) > _SHOWN else ""
     return (
         f'<div style="color:{TEXT}"><table style="border-collapse:collapse">{rows}</table>'
-        f'<div style="color:{FAINT};font-size:smaller">{more}{escape(foot)}</div></div>'
+        f"{remark(more + foot, FAINT)}</div>"
     )
+
+
+def remark(text: str, colour: str) -> str:
+    """A line of small text."""
+    return f'<div style="color:{colour};font-size:smaller">{escape(text)}</div>'
 
 
 def _bar(name: str, probability: float) -> str:

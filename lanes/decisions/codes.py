@@ -3,7 +3,7 @@
 A set is a proposal. Whether its codes are single, distinct tokens is checked in the real prompt.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 from string import ascii_uppercase
@@ -31,8 +31,7 @@ def code_sets(tokenizer: Tokenizer, count: int) -> Iterator[Codes]:
     """Sets of `count` codes, the best first. The last ones take several tokens a code."""
     for candidates in (_short, lambda: _vocabulary(tokenizer)):
         for tail, lead in WAYS:
-            kept = (code for code in candidates() if _is_single(tokenizer, CUE + tail, lead, code))
-            codes = tuple(islice(kept, count))
+            codes = tuple(islice(_singles(tokenizer, CUE + tail, lead, candidates()), count))
             if len(codes) == count:
                 yield Codes(codes, tail, lead)
     words = list(islice(_vocabulary(tokenizer), count))
@@ -59,11 +58,13 @@ def _vocabulary(tokenizer: Tokenizer) -> Iterator[str]:
             yield text
 
 
-def _is_single(tokenizer: Tokenizer, before: str, lead: str, code: str) -> bool:
-    """Whether the code is one token after these words, and comes back from it."""
+def _singles(tokenizer: Tokenizer, before: str, lead: str, candidates: Iterable[str]) -> Iterator[str]:
+    """The codes that are one token after these words, and come back from it."""
     start = encode_text(tokenizer, before, special=False)
-    whole = encode_text(tokenizer, before + lead + code, special=False)
-    return len(whole) == len(start) + 1 and whole[:-1] == start and _decode(tokenizer, whole[-1]) == code
+    for code in candidates:
+        whole = encode_text(tokenizer, before + lead + code, special=False)
+        if len(whole) == len(start) + 1 and whole[:-1] == start and _decode(tokenizer, whole[-1]) == code:
+            yield code
 
 
 def _decode(tokenizer: Tokenizer, token: int) -> str:

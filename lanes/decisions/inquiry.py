@@ -1,7 +1,7 @@
 """One question on its way: which orders to ask, and its answer from what they gave. Plain values, no engine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -75,13 +75,24 @@ class Inquiry:
             return ()
         return self._orders[done : first if done < first else min(done + STEP, most)]
 
+    @property
+    def label_mass(self) -> float:
+        """The mean over the orders that were heard."""
+        return float(np.mean([heard.result.label_mass for heard in self.heard]))
+
+    @property
+    def likelier(self) -> tuple[tuple[int, float], ...]:
+        """Where the mass is low, the tokens that the model would rather have said, with their probabilities."""
+        return self.heard[0].result.top if self.label_mass < LOW_MASS else ()
+
     def answer(self, temperature: float, prior: str, model: str, likelier: Sequence[tuple[str, float]]) -> Answer:
         """The answer; `likelier` are the tokens that the model would rather have said, as text with probabilities."""
         logs = self._logs()
         joint = log_softmax(logs.mean(axis=0))
         count = len(self.question.options)
         results = [heard.result for heard in self.heard]
-        mass = float(np.mean([result.label_mass for result in results]))
+        timings = [result.timing for result in results if result.timing]
+        mass = self.label_mass
         final = int(np.argmax(joint[:count]))
         flips = int(np.sum(logs[:, :count].argmax(axis=1) != final))
         return Answer(
@@ -99,8 +110,8 @@ class Inquiry:
             labels=results[0].labels[:count],
             prompt_tokens=sum(result.prompt_tokens for result in results),
             cached_tokens=sum(result.cached_tokens for result in results),
-            timing=_span([result.timing for result in results if result.timing]),
-            likelier=tuple(likelier) if mass < LOW_MASS else (),
+            timing=Timing.spanning(timings) if timings else None,
+            likelier=tuple(likelier),
             warnings=tuple(_warnings(mass, likelier, flips, len(results))),
             model=model,
         )
@@ -110,14 +121,7 @@ class Inquiry:
         logs = np.array([heard.logs for heard in self.heard])
         if self.priors:
             logs = logs - np.array(self.priors)
-        return np.array([log_softmax(row) for row in logs])
-
-
-def _span(timings: Sequence[Timing]) -> Timing | None:
-    """From the first order's submit and admission to the last order's end."""
-    if not timings:
-        return None
-    return replace(timings[0], finished=timings[-1].finished, evictions=sum(one.evictions for one in timings))
+        return log_softmax(logs)
 
 
 def _warnings(mass: float, likelier: Sequence[tuple[str, float]], flips: int, orders: int) -> list[str]:

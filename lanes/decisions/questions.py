@@ -17,6 +17,7 @@ Value: TypeAlias = str | Mapping[str, Any] | Sequence[Any]
 
 MOST_OPTIONS = 255
 MOST_LEVELS = 10
+MOST_QUESTIONS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,18 @@ class Score(Question):
         if not 2 <= len(self.criteria) <= MOST_LEVELS:
             raise InvalidRequest(f"a score has 2 to {MOST_LEVELS} levels, not {len(self.criteria)}")
         return tuple(Option(str(at), shown(text, f"level {at}")) for at, text in enumerate(self.criteria))
+
+
+def checked_questions(questions: Any) -> dict[str, Question]:
+    """Questions by name; InvalidRequest where they are no mapping of 1 to 400 names to questions."""
+    if not isinstance(questions, Mapping) or not questions:
+        raise InvalidRequest('questions must be a mapping of at least one, such as {"team": lanes.Choice(...)}')
+    if len(questions) > MOST_QUESTIONS:
+        raise InvalidRequest(f"there are {len(questions)} questions: ask at most {MOST_QUESTIONS} at once")
+    for name, question in questions.items():
+        if not isinstance(name, str) or not isinstance(question, Question):
+            raise InvalidRequest(f"question {name!r} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
+    return dict(questions)
 
 
 def shown(value: Any, what: str) -> str:

@@ -105,11 +105,12 @@ class Trie:
         )
 
 
-def log_softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    """`log(softmax(logits / temperature))` in float64, finite at the maximum for any temperature above 0."""
+def log_softmax(logits: np.ndarray, temperature: float | np.ndarray = 1.0) -> np.ndarray:
+    """`log(softmax(logits / temperature))` over the last axis, float64; finite at the maximum for any temperature."""
+    wide = np.asarray(logits, dtype=np.float64)
     with np.errstate(over="ignore"):  # a tiny temperature sends all but the maximum to minus infinity, as it should
-        scaled = (np.asarray(logits, dtype=np.float64) - np.max(logits)) / temperature
-    return scaled - np.log(np.sum(np.exp(scaled)))
+        scaled = (wide - wide.max(axis=-1, keepdims=True)) / temperature
+    return scaled - np.log(np.exp(scaled).sum(axis=-1, keepdims=True))
 
 
 def _children(labels: Sequence[Tokens]) -> dict[Tokens, dict[int, None]]:

@@ -16,7 +16,7 @@ from lanes.engine.thread import Options, shut, start
 from lanes.forward import Exactness
 from lanes.models.loaded import ModelInfo
 from lanes.plan import Policy
-from lanes.prompts import Prompt, Text
+from lanes.prompts import Prompt, Text, pieces
 from lanes.record import Rounds, Snapshot
 from lanes.sampling import Sampling
 
@@ -137,8 +137,8 @@ class Engine:
 
         labels: texts as they would follow the prompt, leading space and all. temperature: divides the logits in
         `probabilities`, nothing else. top: how many of the vocabulary's likeliest tokens to give too, in `Scored.top`.
-        deadline and wait: as for `stream`. Raises as `stream` does, and InvalidRequest
-        for labels that cannot be told apart or that merge with the prompt.
+        deadline and wait: as for `stream`. Raises as `stream` does, and InvalidRequest for labels that cannot be told
+        apart or that merge with the prompt.
         """
         return self._pending(
             self._reader.score(
@@ -170,7 +170,7 @@ class Engine:
 
     def texts(self, tokens: Sequence[int]) -> list[str]:
         """Each token id as text by itself; half a character comes as "\ufffd"."""
-        return self.use_tokenizer(lambda tokenizer: [tokenizer.decode([token]) for token in tokens])
+        return list(self.use_tokenizer(lambda tokenizer: pieces(tokenizer, tokens)))
 
     def _pending(self, request: Request, wait: bool) -> Pending[Any]:
         work = self._desk.submit(request.kind, request.make, wait)

@@ -2,13 +2,13 @@
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanes.errors import InvalidRequest
+from lanes.paths import replaced
 
 if TYPE_CHECKING:
     from lanes.evaluation.calibration import Fit
@@ -26,7 +26,7 @@ _FIT: dict[str, type] = {
 
 
 def write(path: Path, model: str, fits: Sequence["Fit"], warnings: Sequence[str]) -> Path:
-    """Write the file beside its place, then move it there, so that no reader sees half of it."""
+    """Write the file; no reader sees half of it."""
     shape = {
         "kind": _KIND,
         "version": _VERSION,
@@ -35,12 +35,8 @@ def write(path: Path, model: str, fits: Sequence["Fit"], warnings: Sequence[str]
         "warnings": list(warnings),
     }
     words = json.dumps(shape, indent=2, allow_nan=False) + "\n"
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(words, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replaced(path) as part:
+        part.write_text(words, encoding="utf-8")
     return path
 
 

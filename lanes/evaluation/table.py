@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
 from lanes import checks
+from lanes.decisions.answers import abstains
+from lanes.decisions.trie import log_softmax
 from lanes.errors import InvalidRequest
 from lanes.evaluation.rows import Row, Source, rows
 
@@ -76,18 +77,12 @@ class Table:
         return abstains(np.exp(self.log_probabilities()).max(axis=1), self.abstain)
 
 
-def abstains(likeliest: Any, outside: Any) -> Any:
-    """Whether the mass outside the keys is larger than what the likeliest key has of the rest; NaN: no such mass."""
-    return outside > (1 - outside) * likeliest
-
-
 def tempered(logs: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     """`log softmax(logs / temperature)` over the last axis, float64; InvalidRequest where that is not finite."""
-    with np.errstate(over="ignore"):
-        scaled = (logs - logs.max(axis=-1, keepdims=True)) / temperature
-    if not np.all(np.isfinite(scaled)):
+    found = log_softmax(logs, temperature)
+    if not np.all(np.isfinite(found)):
         raise InvalidRequest(f"log-probabilities over the temperature {np.min(temperature):g} overflow: raise it")
-    return scaled - np.log(np.exp(scaled).sum(axis=-1, keepdims=True))
+    return found
 
 
 def read(answers: Source, question: str | None = None) -> Table:

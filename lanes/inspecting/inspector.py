@@ -1,19 +1,18 @@
 """`lanes.inspect_labels`: spells the labels, asks the engine, and puts the report together."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lanes import checks
+from lanes import deadlines
 from lanes.decisions.results import Scored
 from lanes.errors import InvalidRequest
 from lanes.inspecting import advice
 from lanes.inspecting.report import Label, LabelReport, Token
 from lanes.inspecting.rows import MOST_ROWS, Rows, label_mass, measured, whole_mass
 from lanes.inspecting.sets import LabelSet, best, likeliest
-from lanes.inspecting.spellings import Spelling, Verdict, judge, pieces, refusal, spell, variants
-from lanes.prompts import Prompt, Text, check_fits, read
+from lanes.inspecting.spellings import Spelling, Verdict, judge, refusal, spell, variants
+from lanes.prompts import Prompt, Text, check_fits, pieces, read
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
@@ -37,16 +36,16 @@ def inspect_labels(
     `Engine.score` raises.
     """
     texts = _texts(labels)
-    limit = None if deadline is None else time.monotonic() + checks.seconds("deadline", deadline)
+    end = deadlines.end_of(deadline)
     whole = engine.use_tokenizer(lambda tokenizer: read(tokenizer, prompt))
     check_fits(len(whole.ids), 0, engine.info.context)
-    here, top = _measure(engine, [whole], texts, limit)
+    here, top = _measure(engine, [whole], texts, end)
     refused = engine.use_tokenizer(lambda tokenizer: refusal(tokenizer, whole, texts, engine.info.context))
     given = None if refused else LabelSet.of(here[0].spelled, texts)
     likely = here[0].best(engine, texts)
     tried = []
     if isinstance(prompt, str) and advice.is_low(likely) and advice.is_low(given):
-        tried = _try_endings(engine, prompt, texts, limit)
+        tried = _try_endings(engine, prompt, texts, end)
     suggestions = (advice.respell(given, likely), advice.reword(given, likely, tried))
     return _report(engine, here[0], texts, top, refused, tuple(filter(None, suggestions)), isinstance(prompt, str))
 
@@ -80,13 +79,13 @@ def _texts(labels: Any) -> tuple[str, ...]:
 
 
 def _measure(
-    engine: "Engine", prompts: Sequence[Prompt], texts: Sequence[str], limit: float | None
+    engine: "Engine", prompts: Sequence[Prompt], texts: Sequence[str], end: float | None
 ) -> tuple[list[_Place], tuple[tuple[int, float], ...]]:
     """All prompts in one decision; with the first one's likeliest tokens."""
     places = [_Place(prompt, _spell(engine, prompt, texts)) for prompt in prompts]
     share = MOST_ROWS // len(places)
     plans = [Rows.of(place.prompt, place.spelled.values(), engine.info.context, share) for place in places]
-    results = _ask(engine, plans, limit)
+    results = _ask(engine, plans, end)
     found: list[_Place] = []
     at = 0
     for place, plan in zip(places, plans, strict=True):
@@ -106,10 +105,9 @@ def _spell(engine: "Engine", prompt: Prompt, texts: Sequence[str]) -> dict[str, 
     return {one.text: one for one in sorted(found, key=lambda one: (one.text not in texts, len(one.tokens)))}
 
 
-def _ask(engine: "Engine", plans: Sequence[Rows], limit: float | None) -> tuple[Scored, ...]:
+def _ask(engine: "Engine", plans: Sequence[Rows], end: float | None) -> tuple[Scored, ...]:
     prompts, bound = zip(*(branch for plan in plans for branch in plan.branches()), strict=True)
-    left = None if limit is None else max(limit - time.monotonic(), 1e-6)  # what is over runs into its deadline there
-    pending = engine.decide_bound(prompts, bound, TOP, left, True)
+    pending = engine.decide_bound(prompts, bound, TOP, deadlines.left_until(end), True)
     try:
         return pending.result()
     finally:
@@ -117,14 +115,14 @@ def _ask(engine: "Engine", plans: Sequence[Rows], limit: float | None) -> tuple[
 
 
 def _try_endings(
-    engine: "Engine", prompt: str, texts: Sequence[str], limit: float | None
+    engine: "Engine", prompt: str, texts: Sequence[str], end: float | None
 ) -> list[tuple[advice.Ending, LabelSet]]:
     endings = list(advice.endings(prompt))
     prompts = [engine.use_tokenizer(lambda tokenizer, text=one.prompt: read(tokenizer, text)) for one in endings]
     fitting = [at for at, one in enumerate(prompts) if len(one.ids) <= engine.info.context]
     if not fitting:
         return []
-    places, _ = _measure(engine, [prompts[at] for at in fitting], texts, limit)
+    places, _ = _measure(engine, [prompts[at] for at in fitting], texts, end)
     pairs = [(endings[at], place.best(engine, texts)) for at, place in zip(fitting, places, strict=True)]
     return [(ending, found) for ending, found in pairs if found is not None]
 

@@ -1,13 +1,13 @@
 """Labels and their spellings after a prompt: with and without a space, in other cases; their tokens and faults."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lanes.decisions.labels import bind
 from lanes.decisions.trie import Tokens
 from lanes.errors import InvalidRequest
-from lanes.prompts import Prompt, Tokenizer, checked_text, encode_text
+from lanes.prompts import Prompt, Tokenizer, checked_text, encode_text, pieces
 
 
 class Style(NamedTuple):
@@ -101,11 +101,6 @@ def refusal(tokenizer: Tokenizer, prompt: Prompt, labels: Sequence[str], context
     except InvalidRequest as error:
         return str(error)
     return ""
-
-
-def pieces(tokenizer: Tokenizer, tokens: Iterable[int]) -> tuple[str, ...]:
-    """Each token id as text by itself."""
-    return tuple(tokenizer.decode([token]) for token in tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from lanes.decisions.bars import FAINT, TEXT, WARN, bars
+from lanes.decisions.bars import FAINT, TEXT, WARN, bars, remark
 from lanes.inspecting.advice import share
 from lanes.record.show import html_table, text_table
 
@@ -91,7 +91,7 @@ def _notes(report: "LabelReport") -> Iterator[str]:
 
 
 def _paragraphs(lines: Iterable[str], colour: str) -> str:
-    return "".join(f'<div style="color:{colour};font-size:smaller">{escape(line)}</div>' for line in lines)
+    return "".join(remark(line, colour) for line in lines)
 
 
 def _short(text: str) -> str:

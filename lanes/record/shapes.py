@@ -4,6 +4,7 @@ Times are float seconds since the engine's start, on one monotonic clock. The sm
 dataclasses: the engine makes a dozen of them every round, and a tuple costs a quarter.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -163,6 +164,16 @@ class Timing:
     first_token: float | None = None
     finished: float | None = None
     evictions: int = 0
+
+    @classmethod
+    def spanning(cls, timings: Sequence["Timing"]) -> "Timing":
+        """From the first submit and admission to the last end of requests that make up one; all 0 for none."""
+        return cls(
+            submitted=min((one.submitted for one in timings), default=0.0),
+            admitted=min((one.admitted for one in timings if one.admitted is not None), default=None),
+            finished=max((one.finished for one in timings if one.finished is not None), default=None),
+            evictions=sum(one.evictions for one in timings),
+        )
 
     @property
     def waited(self) -> float | None:

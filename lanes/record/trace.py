@@ -5,12 +5,12 @@ slice; waiting requests and packed rows are counters. Timestamps are whole micro
 """
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from lanes.paths import replaced
 from lanes.record.shapes import Admitted, Evicted, Finished, RequestId, Round, RowKind, Submitted
 
 Event = dict[str, Any]
@@ -28,20 +28,15 @@ def write_trace(rounds: Sequence[Round], path: str | Path, slots: int, started: 
     `started` is the wall clock (seconds since 1970) of the rounds' zero. Raises OSError as writing a file does.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     head = {
         "displayTimeUnit": "ms",
         "otherData": {"zero": datetime.fromtimestamp(started, timezone.utc).isoformat(), "rounds": len(rounds)},
     }
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
-            for number, event in enumerate(events(rounds, slots)):
-                file.write((",\n" if number else "") + json.dumps(event, separators=(",", ":")))
-            file.write("\n]}\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replaced(path) as part, part.open("x", encoding="utf-8") as file:
+        file.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
+        for number, event in enumerate(events(rounds, slots)):
+            file.write((",\n" if number else "") + json.dumps(event, separators=(",", ":")))
+        file.write("\n]}\n")
     return path
 
 

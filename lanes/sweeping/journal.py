@@ -7,13 +7,13 @@ dropped. A file that another sweep wrote is refused, never changed.
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lanes.errors import InvalidRequest
+from lanes.paths import replaced
 from lanes.sweeping.lines import Line, dumps, parse, write
 from lanes.sweeping.locks import locked
 from lanes.sweeping.terms import Maker, Terms
@@ -38,15 +38,10 @@ class Journal:
 
     def rewrite(self, lines: Iterable[Line]) -> None:
         """Put these lines in place of all others, at once: a kill leaves the file as it was or as it shall be."""
-        handle, beside = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with replaced(self.path) as part:
+            with part.open("wb") as file:
                 file.writelines([self._header, *map(write, lines)])
-            shutil.copymode(self.path, beside)
-            os.replace(beside, self.path)
-        except BaseException:
-            os.unlink(beside)
-            raise
+            shutil.copymode(self.path, part)
         self._file.close()
         self._file = self.path.open("ab")
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanes import checks
-from lanes.asking import MOST_QUESTIONS, ask
+from lanes.asking import ask
 from lanes.decisions import render
 from lanes.decisions.answers import Answers
 from lanes.decisions.binding import put
 from lanes.decisions.inquiry import Inquiry, Manner
 from lanes.decisions.priors import Prior, read_prior
-from lanes.decisions.questions import Question
+from lanes.decisions.questions import Question, checked_questions
 from lanes.engine.handles import Pending
 from lanes.errors import InvalidRequest
 
@@ -72,15 +72,9 @@ class Terms:
         deadline: Any,
     ) -> "Terms":
         """The terms that a caller means; InvalidRequest for what `lanes.ask` would refuse on every row."""
-        if not isinstance(questions, Mapping) or not 1 <= len(questions) <= MOST_QUESTIONS:
-            raise InvalidRequest(
-                f"questions must be a mapping of 1 to {MOST_QUESTIONS} names to lanes.Noul, Choice, ..."
-            )
-        for name, question in questions.items():
-            if not isinstance(name, str) or not isinstance(question, Question):
-                raise InvalidRequest(f"question {name!r} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
+        asked = checked_questions(questions)
         limit = None if deadline is None else checks.seconds("deadline", deadline)
-        return cls(dict(questions), Manner.read(method, orders, abstain), read_prior(prior), calibration, limit)
+        return cls(asked, Manner.read(method, orders, abstain), read_prior(prior), calibration, limit)
 
     def check(self, engine: "Engine") -> None:
         """Raise InvalidRequest where this engine could answer no row at all, whatever its state."""
