@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lanes.forward.math import attend_piece, attend_row, exp2
+from lanes.forward.math import attend_piece, attend_rows, exp2
 
 SIZE = 16
 
@@ -59,8 +59,9 @@ def test_a_piece_attends_as_in_float64(tokens: int, seen: int, window: int | Non
     assert found == pytest.approx(wanted, rel=1e-4, abs=2e-5 * spread)
 
 
-@pytest.mark.parametrize("seen", [1, 31, 300])
-def test_a_row_attends_as_in_float64(seen: int) -> None:
-    q, k, v = draw(6, 1, 1, 2.0), draw(2, seen, 2, 2.0), draw(2, seen, 3, 1.0)
-    wanted = attention(q, k, v, 0.25, None)
-    assert np.array(attend_row(q, k, v, 0.25, None)) == pytest.approx(wanted, rel=1e-4, abs=2e-5)
+@pytest.mark.parametrize("seen", [[1], [31], [300], [1, 31, 300]])
+def test_rows_attend_as_in_float64(seen: list[int]) -> None:
+    rows = [(draw(6, 1, 1, 2.0), draw(2, keys, 2, 2.0), draw(2, keys, 3, 1.0)) for keys in seen]
+    found = attend_rows(mx.concatenate([q for q, _, _ in rows]), [(k, v) for _, k, v in rows], 0.25, None)
+    wanted = np.concatenate([attention(q, k, v, 0.25, None) for q, k, v in rows])
+    assert np.array(found) == pytest.approx(wanted, rel=1e-4, abs=2e-5)

@@ -134,13 +134,13 @@ def test_it_takes_the_widest_that_passes(leak: Any, tried: tuple[tuple[int, bool
 
 
 def test_attention_that_does_not_repeat_beyond_256_keys_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    attend, calls = forward_views.attend_row, count(1)
+    attend, calls = forward_views.attend_rows, count(1)
 
-    def unsteady(q: mx.array, k: mx.array, *rest: Any) -> mx.array:
-        out = attend(q, k, *rest)
-        return out + 1e-6 * next(calls) if k.shape[2] > 256 else out
+    def unsteady(q: mx.array, seen: list[tuple[mx.array, mx.array]], *rest: Any) -> mx.array:
+        shift = mx.array([1e-6 * next(calls) if k.shape[2] > 256 else 0.0 for k, _ in seen])
+        return attend(q, seen, *rest) + shift[:, None, None, None]
 
-    monkeypatch.setattr(forward_views, "attend_row", unsteady)
+    monkeypatch.setattr(forward_views, "attend_rows", unsteady)
     assert not verdict(lanes.load(lanes.tiny("llama"))).exact
 
 

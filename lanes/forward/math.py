@@ -1,9 +1,10 @@
-"""Attention of one row and of one piece; on a CPU with a softmax of our own where arrays are large.
+"""Attention of rows and of one piece; on a CPU with a softmax of our own where arrays are large.
 
 MLX's exp on a Linux CPU is scalar code, 9 ns a number, and its reductions along the last axis are slow; in a piece's
 softmax they are most of the work. The same as array operations takes a quarter. See docs/performance.md.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 import mlx.core as mx
@@ -37,14 +38,25 @@ def exp2(x: mx.array) -> mx.array:
     return (p.view(mx.int32) + (rounded.view(mx.int32) << 23)).view(mx.float32)
 
 
-def attend_row(q: mx.array, k: mx.array, v: mx.array, scale: float, sinks: mx.array | None) -> mx.array:
-    """One query row, [1, heads, 1, head size], over all given keys, [1, kv heads, seen, head size]."""
+def attend_rows(
+    q: mx.array, seen: Sequence[tuple[mx.array, mx.array]], scale: float, sinks: mx.array | None
+) -> mx.array:
+    """Each query row, [rows, heads, 1, head size], over its own keys and values, [1, kv heads, seen, head size]."""
+    count, heads = q.shape[:2]
     if sinks is not None or not on_cpu():
-        return mx.fast.scaled_dot_product_attention(q, k, v, scale=scale, sinks=sinks)
-    # The query heads of one KV head become rows of one product: the same bits, a third less time.
-    folded = (q * scale).reshape(1, k.shape[1], -1, q.shape[3])
-    weights = mx.softmax(folded @ k.swapaxes(2, 3), axis=-1)
-    return (weights @ v).reshape(1, q.shape[1], 1, v.shape[3])
+        fast = mx.fast.scaled_dot_product_attention
+        rows = zip(mx.split(q, count), seen, strict=True)
+        return _stacked([fast(row, k, v, scale=scale, sinks=sinks) for row, (k, v) in rows])
+    # The query heads of one KV head become rows of one product: the same bits, a third less time. What can be done
+    # for all rows at once is: on a CPU every operation costs the host as much as a small product.
+    folded = (q * scale).reshape(count, seen[0][0].shape[1], -1, q.shape[3])
+    rows = zip(mx.split(folded, count), seen, strict=True)
+    out = _stacked([mx.softmax(row @ k.swapaxes(2, 3), axis=-1) @ v for row, (k, v) in rows])
+    return out.reshape(count, heads, 1, out.shape[3])
+
+
+def _stacked(rows: list[mx.array]) -> mx.array:
+    return rows[0] if len(rows) == 1 else mx.concatenate(rows)
 
 
 def attend_piece(

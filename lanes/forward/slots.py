@@ -31,13 +31,13 @@ class SlotKV:
         self.keys, self.values = [], []
 
     def write(self, layer: int, position: int, keys: mx.array, values: mx.array) -> None:
-        """Put [tokens, kv heads, 1, head size] at consecutive positions from `position` on."""
+        """Put [1, kv heads, tokens, head size] at consecutive positions from `position` on."""
         if layer == len(self.keys):
             self.keys.append(self._room(keys))
             self.values.append(self._room(values))
-        end = position + keys.shape[0]
-        self.keys[layer][:, :, position:end] = keys.transpose(2, 1, 0, 3)
-        self.values[layer][:, :, position:end] = values.transpose(2, 1, 0, 3)
+        end = position + keys.shape[2]
+        self.keys[layer][:, :, position:end] = keys
+        self.values[layer][:, :, position:end] = values
 
     def _room(self, like: mx.array) -> mx.array:
         return mx.zeros((1, like.shape[1], self.capacity, like.shape[3]), like.dtype)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from lanes.errors import ModelError
-from lanes.forward.math import attend_piece, attend_row
+from lanes.forward.math import attend_piece, attend_rows
 from lanes.forward.slots import SlotKV
 
 
@@ -63,16 +63,20 @@ class RowsView(View):
 
     def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
         """Each row over its own slot's keys up to itself, so its bits know nothing of the others."""
-        outs = []
+        rows = queries.shape[0]
+        keys, values = mx.split(self.keys, rows), mx.split(self.values, rows)
+        seen = []
         for slot, first, last, position in self.runs:
             if slot is None:
-                outs.append(mx.zeros((last - first, *queries.shape[1:3], self.values.shape[-1]), queries.dtype))
                 continue
-            slot.write(self.layer, position, self.keys[first:last], self.values[first:last])
-            for row in range(first, last):
-                keys, values = self._seen(slot, position + row - first + 1)
-                outs.append(attend_row(queries[row : row + 1], keys, values, scale, sinks))
-        out = outs[0] if len(outs) == 1 else mx.concatenate(outs)
+            if last - first == 1:
+                slot.write(self.layer, position, keys[first], values[first])
+            else:
+                slot.write(self.layer, position, _along(self.keys[first:last]), _along(self.values[first:last]))
+            seen += [self._seen(slot, position + row + 1) for row in range(last - first)]
+        out = attend_rows(queries[: len(seen)], seen, scale, sinks)
+        if idle := rows - len(seen):
+            out = mx.concatenate([out, mx.zeros((idle, *out.shape[1:]), out.dtype)])
         if self.overlap:
             mx.async_eval(out)
         return out
@@ -90,8 +94,7 @@ class PieceView(View):
     def attend(self, queries: mx.array, scale: float, sinks: mx.array | None = None) -> mx.array:
         """Causal attention of the piece over the slot's keys, its own included."""
         tokens = queries.shape[2]
-        # One token after the other along the batch axis, as rows are.
-        self.slot.write(self.layer, self.offset, self.keys.transpose(2, 1, 0, 3), self.values.transpose(2, 1, 0, 3))
+        self.slot.write(self.layer, self.offset, self.keys, self.values)
         end = self.offset + tokens
         start = max(0, self.offset + 1 - self.window) if self.window else 0
         keys = self.slot.keys[self.layer][:, :, start:end]
@@ -100,3 +103,8 @@ class PieceView(View):
         if self.overlap:
             mx.async_eval(out)
         return out
+
+
+def _along(rows: mx.array) -> mx.array:
+    """Rows of one slot, [tokens, kv heads, 1, head size], one after the other: [1, kv heads, tokens, head size]."""
+    return rows.transpose(2, 1, 0, 3)
