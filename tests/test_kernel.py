@@ -23,6 +23,11 @@ def count(wanted=1):
     while alive() > wanted and time.monotonic() < end: time.sleep(0.01)
     return alive()
 """
+OPEN = """
+import gc, lanes_widgets
+from ipywidgets.widgets.widget import _instances
+def boards(): return sum(isinstance(one, lanes_widgets.Board) for one in _instances.values())
+"""
 
 
 class Kernel:
@@ -150,6 +155,36 @@ def test_nothing_is_printed_into_cells_that_did_not_ask(clean: Kernel) -> None:
         s.wait(30)"""
     assert clean.run(broken) == "True"
     assert clean.run("s.state") == "'error'"
+
+
+def test_a_cell_that_made_a_widget_leaves_one_when_it_is_run_again(clean: Kernel) -> None:
+    assert clean.run(OPEN + MAKE) == ""
+    for _ in range(50):
+        assert "Board(Engine(" in clean.run("board = lanes_widgets.Board(engine)\nboard")
+    assert clean.run("boards(), sum(one.name == 'lanes-publisher' for one in threading.enumerate())") == "(1, 1)"
+    assert clean.run("board.close()") == ""
+
+
+def test_an_engine_and_a_widget_of_one_cell_both_go_with_it(clean: Kernel) -> None:
+    assert clean.run(OPEN) == ""
+    for _ in range(5):
+        assert "Board(Engine(" in clean.run(MAKE + "lanes_widgets.Board(engine)")
+    assert clean.run("count()") == "1"
+    assert clean.run("boards()") == "1"
+
+
+def test_a_click_is_taken_while_a_cell_awaits(clean: Kernel) -> None:
+    """Whatever thread the kernel calls the handler on, the act is done once the kernel takes messages again."""
+    assert clean.run(OPEN + MAKE + "board = lanes_widgets.Board(engine)") == ""
+    model = clean.run("print(board.model_id)")
+    act = {"method": "custom", "content": {"id": "a", "do": "pause", "with": {}}}
+    message = clean.client.session.msg("comm_msg", {"comm_id": model, "data": act})
+    clean.client.execute("import asyncio; await asyncio.sleep(0.3)")
+    clean.client.shell_channel.send(message)
+    until = "import time\nend = time.monotonic() + 30\n"
+    until += "while not engine.snapshot().paused and time.monotonic() < end: time.sleep(0.01)"
+    assert clean.run(until) == ""
+    assert clean.run("engine.snapshot().paused, board.close()") == "(True, None)"
 
 
 def test_a_kernel_with_live_streams_shuts_down_by_itself(kernel: Kernel) -> None:

@@ -1,1 +1,29 @@
 """Jupyter widgets that show an engine's slots, tokens and decisions as they happen."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lanes_widgets.board import Board
+
+__all__ = ["Board"]
+
+_HOME = {"Board": "board"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("anywidget", "ipywidgets", "traitlets"):
+            raise
+        from lanes_widgets.still import Still
+
+        return Still
+
+
+def __dir__() -> list[str]:
+    return __all__

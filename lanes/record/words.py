@@ -1,0 +1,75 @@
+"""A round in sentences: what it did, and why what waits still waits."""
+
+from collections.abc import Iterable, Iterator
+
+from lanes.record.shapes import Kind, RequestId, Round, RowKind, RowsOf
+
+WORK: dict[RowKind, str] = {
+    "decode": "drew a token",
+    "draft": "verified {rows} of the tokens proposed for it",
+    "tail": "ran {rows} of the last tokens of its prompt, in rows that were free",
+    "branch": "ran {rows} of its branches' tokens, in rows that were free",
+}
+ENDS = {
+    "stop": "came to its end",
+    "length": "has all the tokens it asked for",
+    "answered": "is answered",
+    "cancelled": "was cancelled",
+    "deadline": "was not done by its deadline",
+    "error": "failed",
+    "closed": "ended with the engine",
+}
+WHY = {
+    "off": 'policy "off" lets none run',
+    "idle": 'policy "idle" lets them run only when no stream is left',
+    "beside": "no slot is free for them",
+}
+"""Why decisions wait under each policy."""
+
+
+def words(done: Round, policy: str) -> list[str]:
+    """The round's sentences in the order in which things happened; times are left to those who have the round."""
+    return [sentence[0].upper() + sentence[1:] for sentence in (*_came(done), *_ran(done), *_left(done, policy))]
+
+
+def _came(done: Round) -> Iterator[str]:
+    for event in done.evicted:
+        yield f"decision {event.id} gave slot {event.slot} back, as a stream waited for one; it will start again."
+    for event in done.admitted:
+        known = f", with {event.cached} prompt tokens from the cache" if event.cached else ""
+        yield f"{event.kind} {event.id} took slot {event.slot}{known}."
+
+
+def _ran(done: Round) -> Iterator[str]:
+    kinds: dict[RequestId, Kind] = {seat.id: seat.kind for seat in done.seats}
+    if piece := done.piece:
+        last = piece.start + piece.tokens - 1
+        who = f"{kinds.get(piece.id, 'request')} {piece.id}"
+        yield f"slot {piece.slot} filled a piece of {who}: prompt tokens {piece.start} to {last}."
+    drew = [row for row in done.rows if row.kind == "decode"]
+    if drew:
+        yield f"{_slots(drew)} drew a token{' each' * (len(drew) > 1)}."
+    for row in done.rows:
+        if row.kind != "decode":
+            work = WORK[row.kind].format(rows=row.rows)
+            yield f"slot {row.slot}, {kinds.get(row.id, 'request')} {row.id}, {work}."
+    if done.error is not None:
+        yield f"the forward failed: {done.error}"
+
+
+def _left(done: Round, policy: str) -> Iterator[str]:
+    for end in done.finished:
+        yield f"{end.kind} {end.id} {ENDS[end.reason]}."
+    if done.waiting_streams:
+        yield f"{_count(done.waiting_streams, 'stream')}: no slot is free."
+    if done.waiting_decisions:
+        yield f"{_count(done.waiting_decisions, 'decision')}: {WHY[policy]}."
+
+
+def _slots(rows: Iterable[RowsOf]) -> str:
+    names = [str(row.slot) for row in rows]
+    return f"slot {names[0]}" if len(names) == 1 else f"slots {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun} waits" if number == 1 else f"{number} {noun}s wait"

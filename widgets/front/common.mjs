@@ -1,0 +1,74 @@
+// What all panels share: elements, keyed lists, and acts that are followed until their end.
+const PANELS = {};
+const SENDERS = new WeakMap();
+const LATE_MS = 300;
+
+/** An element: attributes by name, `on…` as listeners, children as nodes or texts. */
+function h(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** Write only what changed, so that a selection, a focus or a tooltip survives. */
+function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Keep one child for each item, by its key, in order; `make(item)` gives { node, draw(item) }. */
+function keyed(parent, items, key, make) {
+  const known = (parent.lanesKeyed ??= new Map());
+  const wanted = new Set(items.map((item) => String(key(item))));
+  for (const [name, part] of known) {
+    if (!wanted.has(name)) {
+      part.node.remove();
+      known.delete(name);
+    }
+  }
+  items.forEach((item, at) => {
+    const name = String(key(item));
+    if (!known.has(name)) known.set(name, make(item));
+    const part = known.get(name);
+    part.draw(item);
+    if (parent.children[at] !== part.node) parent.insertBefore(part.node, parent.children[at] ?? null);
+  });
+}
+
+/** The acts of one widget, shared by all its views: sent once, known by id, pending until the kernel tells of them. */
+function sender(model) {
+  if (SENDERS.has(model)) return SENDERS.get(model);
+  const pending = new Map();
+  const own = { pending, listeners: new Set() };
+  const changed = () => own.listeners.forEach((listener) => listener());
+  own.send = (what, given = {}) => {
+    const id = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
+    pending.set(id, { do: what, since: Date.now() });
+    model.send({ id, do: what, with: given });
+    changed();
+    setTimeout(changed, LATE_MS + 20);
+    return id;
+  };
+  model.on("change:frame", () => {
+    for (const act of model.get("frame").acts ?? []) pending.delete(act.id);
+    changed();
+  });
+  SENDERS.set(model, own);
+  return own;
+}
+
+/** What to say of what was done last: nothing where it is done. */
+function fate(frame, own) {
+  const waiting = [...own.pending.values()].filter((act) => Date.now() - act.since > LATE_MS);
+  if (waiting.length) return `${waiting.at(-1).do}: pending, the kernel is busy with a cell`;
+  const act = (frame.acts ?? []).at(-1);
+  if (!act || act.state === "done") return "";
+  return act.state === "refused" ? `${act.do}: refused, ${act.why}` : `${act.do}: ${act.state}`;
+}
+
+const seconds = (value) => (value == null ? "–" : value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
+const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;

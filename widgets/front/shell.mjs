@@ -1,0 +1,29 @@
+// A view of a widget: its panels, and the lines about troubles, acts and the engine's end below them.
+function render({ model, el }) {
+  const own = sender(model);
+  const port = { send: own.send, frame: () => model.get("frame") };
+  const status = h("div", { class: "lanes-status", role: "status", "aria-live": "polite" });
+  const root = h("div", { class: "lanes" });
+  const draws = model.get("panels").map((name) => {
+    const panel = PANELS[name](port);
+    root.append(panel.node);
+    return (frame) => frame[name] && panel.draw(frame[name], frame);
+  });
+  root.append(status);
+  const draw = () => {
+    const frame = model.get("frame");
+    draws.forEach((one) => one(frame));
+    root.classList.toggle("lanes-closed", frame.closed);
+    say(status, frame.trouble || fate(frame, own) || (frame.closed ? "The engine is closed: this is its last picture." : ""));
+  };
+  model.on("change:frame", draw);
+  own.listeners.add(draw);
+  el.append(root);
+  draw();
+  return () => {
+    model.off("change:frame", draw);
+    own.listeners.delete(draw);
+  };
+}
+
+export default { render };

@@ -1,0 +1,53 @@
+"""What every part of a widget is: a picture of the engine as plain values, and the commands that people give it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lanes_widgets.acts import Command
+
+if TYPE_CHECKING:
+    from lanes import Engine
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Record:
+    """What a widget showed at one moment, as text and as HTML without scripts: it can be saved, printed and reopened.
+
+    A saved notebook cannot show a live widget again, so end a cell of its own with one.
+    """
+
+    text: str
+    html: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+class Panel:
+    """One part of a widget. `picture` and the commands run on the publisher's thread alone."""
+
+    name: ClassVar[str]
+    """Of its trait, and of its file in the front end."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """What a person may do, by name; arguments are checked against the annotations."""
+        return {}
+
+    def picture(self) -> dict[str, Any]:
+        """What is to be shown now, as values for JSON; equal pictures are not sent twice."""
+        raise NotImplementedError
+
+    def record(self) -> Record:
+        """What is to be shown now, to be kept; on any thread."""
+        raise NotImplementedError
+
+
+MakePanel = Callable[["Engine"], Panel]

@@ -1,0 +1,129 @@
+"""The widget around panels: traits that the publisher alone writes, and messages that come back."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from lanes import checks
+from lanes.errors import InvalidRequest
+from lanes_widgets import cells, front, publisher
+from lanes_widgets.acts import Acts
+from lanes_widgets.panel import MakePanel, Panel, Record
+
+if TYPE_CHECKING:
+    from lanes import Engine
+
+
+class View(anywidget.AnyWidget):
+    """A live widget over one engine, made of panels. It is shown by being the last value of a cell.
+
+    Closing it, closing its engine or running its cell again ends it; its last picture stays. `record()` is the same as
+    text and plain HTML, to be kept in a saved notebook.
+    """
+
+    frame = traitlets.Dict().tag(sync=True)
+    """{"seq", "closed", "trouble", "acts"} and each panel's picture by its name."""
+    panels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    _publisher: publisher.Publisher | None = None
+    _parts: Sequence[Panel] = ()
+
+    def __init__(self, engine: "Engine", panels: Sequence[MakePanel], hz: float = publisher.HZ) -> None:
+        if not hasattr(engine, "snapshot"):
+            raise InvalidRequest(f"a widget shows an engine, not {type(engine).__name__}: pass lanes.Engine(...)")
+        self._period = 1 / checks.positive("hz", hz)
+        self._parts = [make(engine) for make in panels]
+        self._acts = Acts({name: command for panel in self._parts for name, command in panel.commands.items()})
+        self._writing = threading.RLock()
+        self._seq = 0
+        self._news = False
+        self.due = 0.0
+        names = [panel.name for panel in self._parts]
+        self._esm, self._css = front.module(*names), front.style()
+        super().__init__(frame=self._next(), panels=names)
+        self.on_msg(self._take)
+        self._publisher = publisher.join(self, engine)
+        cells.own(self)
+
+    # --- what comes back: any thread ----------------------------------------------------------------------------
+
+    def _take(self, _: Any, message: Any, buffers: Any) -> None:
+        self._acts.put(message)
+        self._news = True
+        if writer := self._publisher:
+            writer.ring()
+
+    # --- what is shown: the publisher's thread ------------------------------------------------------------------
+
+    def publish(self, now: float) -> None:
+        """Do what came back, and write a frame where it is time and there is something new."""
+        news, self._news = self._news, False
+        if news:
+            self._acts.work()
+        if not news and now < self.due:
+            return
+        self.due = now + self._period
+        with self._writing:
+            if self.comm is not None:
+                self._write(self._next())
+
+    def _write(self, frame: dict[str, Any]) -> None:
+        old = {**self.frame, "seq": frame["seq"]}
+        if frame != old:
+            self._seq += 1
+            self.frame = {**frame, "seq": self._seq}
+
+    def _next(self) -> dict[str, Any]:
+        """The frame to be shown now; what cannot be drawn says so and leaves the rest alone."""
+        self._acts.work()
+        frame: dict[str, Any] = {"seq": self._seq, "trouble": "", "closed": self._parts[0].engine.closed}
+        for panel in self._parts:
+            try:
+                frame[panel.name] = panel.picture()
+            except Exception as error:  # a widget that fails must not end the thread that writes the others
+                frame["trouble"] = f"{panel.name}: {type(error).__name__}: {error}"
+        return {**frame, "acts": self._acts.to_list()}
+
+    def settle(self) -> None:
+        """Show the engine's end, and be written no more."""
+        self.due = 0.0
+        self.publish(time.monotonic())
+        self._part()
+
+    # --- its end: any thread ------------------------------------------------------------------------------------
+
+    def _part(self) -> None:
+        writer, self._publisher = self._publisher, None
+        if writer:
+            writer.leave(self)
+
+    def close(self) -> None:
+        """Take the widget away; closing twice is fine."""
+        self._part()
+        if self._parts:  # one that was refused at the door has nothing to close
+            with self._writing:
+                super().close()
+            self._parts, self._acts = (), Acts({})
+
+    # --- its other forms ----------------------------------------------------------------------------------------
+
+    def record(self) -> Record:
+        """What it shows now, as text and as HTML without scripts."""
+        parts = [panel.record() for panel in self._parts]
+        return Record("\n\n".join(part.text for part in parts), "".join(part.html for part in parts))
+
+    def __repr__(self) -> str:
+        if not self._parts:
+            return f"{type(self).__name__}(closed)"
+        return f"{type(self).__name__}({self._parts[0].engine!r})"
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        bundle = super()._repr_mimebundle_()
+        if bundle is None or not self._parts:
+            return bundle
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        record = self.record()
+        return {**data, "text/plain": repr(self), "text/html": record.html}, metadata
