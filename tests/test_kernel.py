@@ -173,7 +173,7 @@ def test_an_engine_and_a_widget_of_one_cell_both_go_with_it(clean: Kernel) -> No
     assert clean.run("boards()") == "1"
 
 
-def test_a_click_is_taken_while_a_cell_awaits(clean: Kernel) -> None:
+def test_a_click_sent_while_a_cell_awaits_is_done(clean: Kernel) -> None:
     """Whatever thread the kernel calls the handler on, the act is done once the kernel takes messages again."""
     assert clean.run(OPEN + MAKE + "board = lanes_widgets.Board(engine)") == ""
     model = clean.run("print(board.model_id)")

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any
 
 import pytest
@@ -69,6 +70,18 @@ def test_a_board_shows_its_engine_and_catches_up(engine: lanes.Engine, board: Bo
     assert until(lambda: board.frame["board"]["tokens"] == total), "the last frame is exact"
     assert f"Stream {stream.id} has all the tokens it asked for." in board.frame["board"]["said"]
     json.dumps(board.frame, allow_nan=False)
+
+
+def test_the_gap_is_the_median_of_the_record_s_last_ones(engine: lanes.Engine, board: Board) -> None:
+    engine.pause()
+    stream = engine.stream("The sea", **LONG)
+    assert engine.step(60) == 60
+    own = engine.rounds.gaps(stream.id)[stream.id]
+    assert len(own) > 32
+    assert until(lambda: board.frame["board"]["round"] == engine.rounds.next_index)
+    [slot] = [slot for slot in board.frame["board"]["slots"] if slot["id"] == stream.id]
+    assert slot["gap"] == round(median(own[-32:]), 3)
+    stream.cancel()
 
 
 def test_nothing_is_written_while_nothing_happens(board: Board) -> None:

@@ -67,6 +67,11 @@ class Acts:
         """Take in a message: {"id": a text, "do": a command, "with": {its arguments}}."""
         self._inbox.put(message)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something has come in that is not done yet."""
+        return not self._inbox.empty()
+
     def work(self) -> None:
         """Do what has come in, and look after what is under way."""
         while True:

@@ -1,12 +1,13 @@
 """The board: every slot, the queue and the totals, live; and the engine's rounds in a person's hands."""
 
-from collections import deque
 from collections.abc import Mapping
 from html import escape
+from itertools import takewhile
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from lanes.record import Round
+from lanes.record.gaps import gaps
 from lanes.record.words import words
 from lanes_widgets.acts import Command
 from lanes_widgets.panel import Panel, Record
@@ -21,21 +22,17 @@ SLOWEST, FIRST, FASTEST = 0.25, 8.0, 64.0
 STEP_S = 5.0
 """How long one round may take to come back before the button is free again."""
 RECENT_S = 2.0
-GAPS = 32
-"""Gaps of a stream that its median is taken over."""
+"""What the rounds a second are counted over."""
+LOOK_BACK = 4096
+"""Rounds that are looked at for that, at most."""
+GAP_ROUNDS = 32
+"""Rounds that a stream's median gap is taken over."""
 
 
 class BoardPanel(Panel):
     """Slots, queue, totals, the last round in words; pause, one round, resume, slower, faster, cancel."""
 
     name = "board"
-
-    def __init__(self, engine: "Engine") -> None:
-        super().__init__(engine)
-        self._seen = engine.rounds.next_index
-        self._last: dict[Any, float] = {}
-        self._gaps: dict[Any, deque[float]] = {}
-        self._ends: deque[float] = deque(maxlen=4096)
 
     @property
     def commands(self) -> Mapping[str, Command]:
@@ -73,13 +70,12 @@ class BoardPanel(Panel):
 
     def picture(self) -> dict[str, Any]:
         """See `Panel.picture`: the snapshot, with speeds of the last seconds."""
-        for done in self.engine.rounds.since(self._seen).rounds:
-            self._note(done)
+        rounds = self.engine.rounds
+        recent = rounds.since(max(0, rounds.next_index - LOOK_BACK)).rounds
+        own = gaps(recent[-GAP_ROUNDS - 1 :])
         view = self.engine.snapshot()
-        ids = {slot.id for slot in view.slots}
-        for id in [id for id in self._last if id not in ids]:
-            del self._last[id]
-            self._gaps.pop(id, None)
+        since = view.time - RECENT_S
+        lately = sum(1 for _ in takewhile(lambda done: done.end > since, reversed(recent)))
         slots = [
             {
                 "index": slot.index,
@@ -91,7 +87,7 @@ class BoardPanel(Panel):
                 "generated": slot.generated,
                 "context": round(slot.context_fill, 3),
                 "speed": _rounded(slot.tokens_per_s, 1),
-                "gap": _rounded(median(own) if (own := self._gaps.get(slot.id)) else None, 3),
+                "gap": _rounded(median(found) if slot.id is not None and (found := own.get(slot.id)) else None, 3),
                 "last": slot.finish_reason,
             }
             for slot in view.slots
@@ -106,33 +102,22 @@ class BoardPanel(Panel):
             "paused": view.paused,
             "pace": view.pace,
             "round": view.round,
-            "rate": sum(end > view.time - RECENT_S for end in self._ends) / RECENT_S,
+            "rate": lately / RECENT_S,
             "slots": slots,
             "waiting": waiting,
             "tokens": view.totals.tokens,
             "streams": view.totals.streams.submitted,
             "decisions": view.totals.decisions.submitted,
-            "said": self._said(view.policy),
+            "said": _said(rounds.last, view.policy),
         }
-
-    def _note(self, done: Round) -> None:
-        self._seen = done.index + 1
-        self._ends.append(done.end)
-        for id, _ in done.gains:
-            if id in self._last:
-                self._gaps.setdefault(id, deque(maxlen=GAPS)).append(done.end - self._last[id])
-            self._last[id] = done.end
-
-    def _said(self, policy: str) -> list[str]:
-        done = self.engine.rounds.last
-        return [] if done is None else [f"Round {done.index}, {done.seconds * 1e3:.0f} ms.", *words(done, policy)]
 
     def record(self) -> Record:
         """See `Panel.record`: the snapshot, and the last round in words without its time."""
         view, done = self.engine.snapshot(), self.engine.rounds.last
-        said = " ".join(words(done, view.policy)) if done else ""
-        html = view._repr_html_() + (f"<p>{escape(f'Round {done.index}: {said}')}</p>" if done else "")
-        return Record(f"{view!r}" + (f"\nRound {done.index}: {said}" if done else ""), html)
+        if done is None:
+            return Record(repr(view), view._repr_html_())
+        said = f"Round {done.index}: {' '.join(words(done, view.policy))}"
+        return Record(f"{view!r}\n{said}", f"{view._repr_html_()}<p>{escape(said)}</p>")
 
 
 class Board(View):
@@ -144,6 +129,10 @@ class Board(View):
 
     def __init__(self, engine: "Engine", hz: float = HZ) -> None:
         super().__init__(engine, (BoardPanel,), hz)
+
+
+def _said(done: Round | None, policy: str) -> list[str]:
+    return [] if done is None else [f"Round {done.index}, {done.seconds * 1e3:.0f} ms.", *words(done, policy)]
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -28,10 +28,10 @@ class Record:
 
 
 class Panel:
-    """One part of a widget. `picture` and the commands run on the publisher's thread alone."""
+    """One part of a widget. The first `picture` is its maker's; all later ones and the commands are the publisher's."""
 
     name: ClassVar[str]
-    """Of its trait, and of its file in the front end."""
+    """Of its picture in the frame, and of its file in the front end."""
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine

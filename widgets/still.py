@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lanes import Engine
 
+_REMEDY = "This picture stands still: install ipywidgets and anywidget to see it live."
+
 
 class Still:
     """Stands for every widget: what the engine looked like when the cell ended."""
@@ -24,6 +26,3 @@ class Still:
 
     def _repr_html_(self) -> str:
         return f"{self._picture._repr_html_()}<p><i>{_REMEDY}</i></p>"
-
-
-_REMEDY = "This picture stands still: install ipywidgets and anywidget to see it live."

@@ -39,7 +39,6 @@ class View(anywidget.AnyWidget):
         self._acts = Acts({name: command for panel in self._parts for name, command in panel.commands.items()})
         self._writing = threading.RLock()
         self._seq = 0
-        self._news = False
         self.due = 0.0
         names = [panel.name for panel in self._parts]
         self._esm, self._css = front.module(*names), front.style()
@@ -52,7 +51,6 @@ class View(anywidget.AnyWidget):
 
     def _take(self, _: Any, message: Any, buffers: Any) -> None:
         self._acts.put(message)
-        self._news = True
         if writer := self._publisher:
             writer.ring()
 
@@ -60,25 +58,21 @@ class View(anywidget.AnyWidget):
 
     def publish(self, now: float) -> None:
         """Do what came back, and write a frame where it is time and there is something new."""
-        news, self._news = self._news, False
-        if news:
-            self._acts.work()
-        if not news and now < self.due:
+        if now < self.due and not self._acts.waiting:
             return
         self.due = now + self._period
+        self._acts.work()  # before the lock is taken: a command may take as long as a round
         with self._writing:
             if self.comm is not None:
                 self._write(self._next())
 
     def _write(self, frame: dict[str, Any]) -> None:
-        old = {**self.frame, "seq": frame["seq"]}
-        if frame != old:
+        if frame != self.frame:
             self._seq += 1
             self.frame = {**frame, "seq": self._seq}
 
     def _next(self) -> dict[str, Any]:
         """The frame to be shown now; what cannot be drawn says so and leaves the rest alone."""
-        self._acts.work()
         frame: dict[str, Any] = {"seq": self._seq, "trouble": "", "closed": self._parts[0].engine.closed}
         for panel in self._parts:
             try:

@@ -4,30 +4,24 @@ A kernel keeps whatever a cell has shown (`Out`, `_`), so an engine that is made
 model and all, although nothing can be seen of it any more.
 """
 
-import sys
 import weakref
 from typing import Any
 
+from lanes.ipython import Hook
+
 _engines: "weakref.WeakSet[Any]" = weakref.WeakSet()
-_shells: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _names: dict[str, "weakref.ref[Any]"] = {}
 
 
 def watch(engine: Any) -> None:
     """Close this engine once the variable that holds it holds another engine; nothing outside of IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None:
-        return
-    if shell not in _shells:
-        _shells.add(shell)
-        shell.events.register("post_run_cell", lambda *_: _settle(shell.user_ns))
-    _engines.add(engine)
+    if _after_cell.attach() is not None:
+        _engines.add(engine)
 
 
-def _settle(variables: dict[str, Any]) -> None:
+def _settle(shell: Any, _: Any) -> None:
     """After a cell: find the engines that lost their variable to another engine and have no other one."""
-    bound = {name: value for name, value in list(variables.items()) if name[:1] != "_" and _is_engine(value)}
+    bound = {name: value for name, value in list(shell.user_ns.items()) if name[:1] != "_" and _is_engine(value)}
     for name, engine in bound.items():
         before = _names.get(name)
         old = before() if before else None
@@ -39,3 +33,6 @@ def _settle(variables: dict[str, Any]) -> None:
 
 def _is_engine(value: Any) -> bool:
     return any(value is engine for engine in _engines)
+
+
+_after_cell = Hook("post_run_cell", _settle)

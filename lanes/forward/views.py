@@ -69,7 +69,7 @@ class RowsView(View):
         for slot, first, last, position in self.runs:
             if slot is None:
                 continue
-            if last - first == 1:
+            if last - first == 1:  # a row alone has its slot's layout already
                 slot.write(self.layer, position, keys[first], values[first])
             else:
                 slot.write(self.layer, position, _along(self.keys[first:last]), _along(self.values[first:last]))

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from lanes.record.shapes import Kind, RequestId, Round, RowKind, RowsOf
+from lanes.record.shapes import Kind, Reason, RequestId, Round, RowKind, RowsOf
 
 WORK: dict[RowKind, str] = {
-    "decode": "drew a token",
     "draft": "verified {rows} of the tokens proposed for it",
     "tail": "ran {rows} of the last tokens of its prompt, in rows that were free",
     "branch": "ran {rows} of its branches' tokens, in rows that were free",
 }
-ENDS = {
+"""What rows other than decode rows did; those of all streams share a sentence."""
+ENDS: dict[Reason, str] = {
     "stop": "came to its end",
     "length": "has all the tokens it asked for",
     "answered": "is answered",
