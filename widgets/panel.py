@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lanes_widgets.acts import Command
+from lanes_widgets.tape import Tape
 
 if TYPE_CHECKING:
     from lanes import Engine
@@ -35,10 +36,12 @@ class Panel:
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
+        self.tapes: dict[str, Tape] = {}
+        """Lists that only grow, by name: `picture` cuts from them what front ends have not seen."""
 
     @property
     def commands(self) -> Mapping[str, Command]:
-        """What a person may do, by name; arguments are checked against the annotations."""
+        """What a person may do, by name, each name in one panel only; arguments are checked by their annotations."""
         return {}
 
     def picture(self) -> dict[str, Any]:

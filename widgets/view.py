@@ -11,7 +11,7 @@ import traitlets
 from lanes import checks
 from lanes.errors import InvalidRequest
 from lanes_widgets import cells, front, publisher
-from lanes_widgets.acts import Acts
+from lanes_widgets.acts import Acts, Command
 from lanes_widgets.panel import MakePanel, Panel, Record
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class View(anywidget.AnyWidget):
             raise InvalidRequest(f"a widget shows an engine, not {type(engine).__name__}: pass lanes.Engine(...)")
         self._period = 1 / checks.positive("hz", hz)
         self._parts = [make(engine) for make in panels]
-        self._acts = Acts({name: command for panel in self._parts for name, command in panel.commands.items()})
+        self._acts = Acts({"again": self._again, **self._commands()})
         self._writing = threading.RLock()
         self._seq = 0
         self.due = 0.0
@@ -53,6 +53,18 @@ class View(anywidget.AnyWidget):
         self._acts.put(message)
         if writer := self._publisher:
             writer.ring()
+
+    def _commands(self) -> dict[str, Command]:
+        pairs = [pair for panel in self._parts for pair in panel.commands.items()]
+        commands = dict(pairs)
+        assert len(commands) == len(pairs), "two panels of one widget have a command of one name"
+        return commands
+
+    def _again(self, panel: str, tape: str, have: int) -> None:
+        """A front end has only so many items of a panel's tape: it is new, or lost a message."""
+        for part in self._parts:
+            if part.name == panel and tape in part.tapes:
+                part.tapes[tape].rewind(have)
 
     # --- what is shown: the publisher's thread ------------------------------------------------------------------
 

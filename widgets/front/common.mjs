@@ -43,7 +43,7 @@ function keyed(parent, items, key, make) {
 function sender(model) {
   if (SENDERS.has(model)) return SENDERS.get(model);
   const pending = new Map();
-  const own = { pending, listeners: new Set() };
+  const own = { pending, listeners: new Set(), tapes: new Map() };
   const changed = () => own.listeners.forEach((listener) => listener());
   own.send = (what, given = {}) => {
     const id = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
@@ -59,6 +59,25 @@ function sender(model) {
   });
   SENDERS.set(model, own);
   return own;
+}
+
+/** A panel's list that only grows, one for all views of a widget. `take(cut)` gives { first, items }: all that is known,
+ * numbered from `first` on; what a lost message or a reloaded page left out is asked for again. */
+function tape(own, panel, name) {
+  const place = `${panel}.${name}`;
+  if (!own.tapes.has(place)) own.tapes.set(place, { first: 0, items: [], asked: 0 });
+  const known = own.tapes.get(place);
+  return (cut) => {
+    const have = known.first + known.items.length;
+    if (cut.from > Math.max(have, cut.gone)) {
+      if (Date.now() - known.asked > LATE_MS) own.send("again", { panel, tape: name, have });
+      known.asked = Date.now();
+    } else {
+      if (cut.from > have) [known.first, known.items] = [cut.from, []];
+      known.items.push(...cut.items.slice(known.first + known.items.length - cut.from));
+    }
+    return known;
+  };
 }
 
 /** What to say of what was done last: nothing where it is done. */

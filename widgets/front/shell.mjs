@@ -1,10 +1,10 @@
 // A view of a widget: its panels, and the lines about troubles, acts and the engine's end below them.
 function render({ model, el }) {
   const own = sender(model);
-  const port = { send: own.send, frame: () => model.get("frame") };
   const status = h("div", { class: "lanes-status", role: "status", "aria-live": "polite" });
   const root = h("div", { class: "lanes" });
   const draws = model.get("panels").map((name) => {
+    const port = { send: own.send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of) };
     const panel = PANELS[name](port);
     root.append(panel.node);
     return (frame) => frame[name] && panel.draw(frame[name], frame);
