@@ -28,6 +28,14 @@ WORDS: dict[Work, str] = {
     "branch": "branch of a decision",
     "held": "held, no work",
 }
+COLOURS: dict[Work, str] = {
+    "decode": "#2a9d7f",
+    "draft": "#8fcfbd",
+    "piece": "#e0701a",
+    "tail": "#f0b429",
+    "branch": "#8957d6",
+    "held": "#9aa4af",
+}
 STYLE = """
 .lanes-timeline{--card:var(--jp-layout-color0,#fff);--ink:var(--jp-ui-font-color1,#1f2328);
 --faint:var(--jp-ui-font-color2,#59636e);--track:var(--jp-layout-color2,#eff2f5);--rule:var(--jp-border-color2,#d1d9e0);
@@ -39,31 +47,39 @@ font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-
 .lanes-timeline .title{font-weight:600;font-size:14px}.lanes-timeline .strong{font-weight:600}
 .lanes-timeline .card{fill:var(--card);stroke:var(--rule)}.lanes-timeline .track{fill:var(--track)}
 .lanes-timeline .rule{stroke:var(--rule)}
-.lanes-timeline .decode{fill:#2a9d7f}.lanes-timeline .draft{fill:#8fcfbd}.lanes-timeline .piece{fill:#e0701a}
-.lanes-timeline .tail{fill:#f0b429}.lanes-timeline .branch,.lanes-timeline .decision{fill:#8957d6}
-.lanes-timeline .held,.lanes-timeline .stream{fill:#9aa4af}
-"""
+.lanes-timeline .decision{fill:#8957d6}.lanes-timeline .stream{fill:#9aa4af}
+""" + "".join(f".lanes-timeline .{work}{{fill:{colour}}}" for work, colour in COLOURS.items())
 
 
 def svg(rounds: Sequence[Round], slots: int) -> str:
     """The rounds as one SVG element, 960 units wide, with a title and a description in words."""
+    return element(summary(rounds), *body(rounds, slots, axis(rounds, LEFT, WIDTH - RIGHT) if rounds else None))
+
+
+def element(label: str, parts: Sequence[str], height: float) -> str:
+    """The SVG element around what `body` gave."""
+    head = f'xmlns="http://www.w3.org/2000/svg" class="lanes-timeline" role="img" aria-label="{escape(label)}"'
+    size = f'viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" style="max-width:100%;height:auto"'
+    return f"<svg {head} {size}><style>{STYLE}</style>{''.join(parts)}</svg>"
+
+
+def body(rounds: Sequence[Round], slots: int, time: Axis | None, title: str = "") -> tuple[list[str], float]:
+    """What is drawn of the rounds on an axis (None where there are none), and its height; a title other than usual."""
     held = stays(rounds)
     waiting = [waiters(done) for done in rounds]
     heights = [LANE if any(stay.slot == slot for stay in held) else FREE_LANE for slot in range(slots)]
     first = TOP + (LANE if any(map(any, waiting)) else 0)
     *tops, bottom = accumulate(heights, initial=first)
     bars = [top + height - LANE + LABEL for top, height in zip(tops, heights, strict=True)]
-    parts = [*_frame(rounds, held, bottom + FOOT), *_tracks(bars)]
-    if rounds:
-        time = axis(rounds, LEFT, WIDTH - RIGHT)
+    parts = [*_frame(rounds, held, bottom + FOOT, title or summary(rounds)), *_tracks(bars)]
+    if time:
         parts += [*_grid(time, bottom), *_bars(rounds, time, bars), *_names(held, time, bars)]
         parts += _queue(rounds, waiting, time) if any(map(any, waiting)) else []
-    head = f'xmlns="http://www.w3.org/2000/svg" class="lanes-timeline" role="img" aria-label="{_title(rounds)}"'
-    size = f'viewBox="0 0 {WIDTH} {bottom + FOOT}" width="{WIDTH}" style="max-width:100%;height:auto"'
-    return f"<svg {head} {size}>{''.join(parts)}</svg>"
+    return parts, bottom + FOOT
 
 
-def _title(rounds: Sequence[Round]) -> str:
+def summary(rounds: Sequence[Round]) -> str:
+    """The rounds in numbers: what was run, drawn, filled and answered."""
     answered = sum(end.reason == "answered" for done in rounds for end in done.finished)
     counts = (
         (sum(bool(done.groups or done.piece) for done in rounds), "round", ""),
@@ -84,12 +100,12 @@ def _words(stay: Stay) -> list[str]:
     return words
 
 
-def _frame(rounds: Sequence[Round], held: Sequence[Stay], height: int) -> Iterator[str]:
-    """Title, description for those who do not see the picture, style, card and legend."""
+def _frame(rounds: Sequence[Round], held: Sequence[Stay], height: int, title: str) -> Iterator[str]:
+    """Title, description for those who do not see the picture, card and legend."""
     story = " ".join(f"Slot {stay.slot}: {', '.join(_words(stay))}." for stay in held) or "No slot was held."
-    yield f"<title>{_title(rounds)}</title><desc>{escape(story)}</desc><style>{STYLE}</style>"
+    yield f"<title>{escape(title)}</title><desc>{escape(story)}</desc>"
     yield f'<rect class="card" x=".5" y=".5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>'
-    yield f'<text class="title" x="16" y="26">{_title(rounds)}</text>'
+    yield f'<text class="title" x="16" y="26">{escape(title)}</text>'
     used = {work for done in rounds for cell in cells(done) for work in cell.works}
     legend = (f'<tspan class="{work}">\u25a0</tspan> {words}' for work, words in WORDS.items() if work in used)
     yield f'<text class="faint" x="16" y="48">{"&#160;&#160; ".join(legend)}</text>'
