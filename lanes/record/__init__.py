@@ -3,6 +3,7 @@
 The engine's thread appends to `Rounds`; any thread reads it at any time.
 """
 
+from lanes.record.compare import Comparison, compare
 from lanes.record.gaps import Summary
 from lanes.record.rounds import Rounds, Since
 from lanes.record.shapes import (
@@ -23,10 +24,13 @@ from lanes.record.shapes import (
     Timing,
 )
 from lanes.record.snapshot import SlotView, Snapshot, Waiting
+from lanes.record.story import Story, Wait
+from lanes.record.tolls import Toll
 from lanes.record.totals import Counts, Totals
 
 __all__ = [
     "Admitted",
+    "Comparison",
     "Counts",
     "Evicted",
     "Finished",
@@ -44,9 +48,13 @@ __all__ = [
     "SlotView",
     "Snapshot",
     "State",
+    "Story",
     "Submitted",
     "Summary",
     "Timing",
+    "Toll",
     "Totals",
+    "Wait",
     "Waiting",
+    "compare",
 ]

@@ -16,7 +16,11 @@ from lanes.record.totals import Tally, Totals
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from plotly.graph_objects import Figure
 
+    from lanes.record.compare import Comparison
+    from lanes.record.source import Source
+    from lanes.record.story import Story
     from lanes.record.timeline import Timeline
 
 KEEP = 20_000
@@ -122,6 +126,27 @@ class Rounds:
         from lanes.record.timeline import Timeline
 
         return Timeline(self.since(since).rounds[-last:], self.slots)
+
+    def story(self, id: RequestId) -> "Story":
+        """What happened to one stream or decision, and what it cost the streams beside it: its value says it in words.
+
+        Raises InvalidRequest for an id that the rounds that are kept do not show.
+        """
+        from lanes.record.story import story
+
+        return story(self.copy(), id, self.slots)
+
+    def figure(self, since: int = 0, last: int = 300) -> "Figure":
+        """The rounds of `timeline` as a plotly figure to look into, with the gaps of each stream below the slots."""
+        from lanes.record.figure import figure
+
+        return figure(self.since(since).rounds[-last:], self.slots)
+
+    def compare(self, other: "Source", names: tuple[str, str] = ("this run", "the other")) -> "Comparison":
+        """This record and another run, or a simulation, on one axis of time; see `lanes.record.compare`."""
+        from lanes.record.compare import compare
+
+        return compare(self, other, names)
 
     def to_frame(self) -> "DataFrame":
         """One row a round, as a pandas frame; the columns are described in `lanes.record.frame`."""
