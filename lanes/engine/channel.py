@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Condition, RLock
 from typing import Any
 
+from lanes.engine.turn import Logprob
 from lanes.errors import LanesError
 from lanes.record import Reason, Timing
 
@@ -30,22 +31,32 @@ class Channel:
         self._wakers: list[Callable[[], None]] = []
         self.pieces: list[str] = []
         self.tokens: list[int] = []
+        self.texts: list[str] = []
+        """What each token added to the text; "" where it was held back, is half a character or is no text."""
+        self.rest = ""
+        """What was still held back when the request ended: the text after the last token's."""
         self.digests: list[str] = []
+        self.logprobs: list[Logprob] = []
         self.timing: Timing | None = None
         self.end: End | None = None
         self.on_end: Callable[[], None] | None = None
 
-    def push(self, token: int, text: str, timing: Timing, digest: str | None = None) -> None:
+    def push(
+        self, token: int, text: str, timing: Timing, digest: str | None = None, logprob: Logprob | None = None
+    ) -> None:
         """A token was drawn, and this text is safe to show with it."""
         with self._lock:
             if self.end:
                 return
             self.timing = timing
-            self.tokens.append(token)
             if text:
                 self.pieces.append(text)
             if digest is not None:
                 self.digests.append(digest)
+            if logprob is not None:
+                self.logprobs.append(logprob)
+            self.texts.append(text)
+            self.tokens.append(token)
             self._wake()
 
     def finish(self, end: End, text: str = "") -> bool:
@@ -55,6 +66,7 @@ class Channel:
                 return False
             if text:
                 self.pieces.append(text)
+            self.rest = text
             self.end = end
             self.timing = end.timing
             self._wake()

@@ -98,6 +98,7 @@ class Engine:
         deadline: float | None = None,
         wait: bool = True,
         digests: bool = False,
+        logprobs: int | None = None,
     ) -> Stream:
         """Begin a stream of text; returns at once.
 
@@ -106,6 +107,8 @@ class Engine:
         end of the context. temperature 0 takes the likeliest token; otherwise draws depend on `seed` (None: a fresh
         one, see `Stream.seed`) and position alone. deadline: seconds from now. wait: False raises Busy where no slot is
         free now. digests: keep the sha256 of every logits row that was drawn from (`Stream.digests`), for proofs.
+        logprobs: 0 to 20 keeps each drawn token's log-probability and those of so many likeliest ones
+        (`Stream.logprobs`); None keeps none and costs nothing.
 
         Raises InvalidRequest for what cannot be served, Busy, EngineClosed, DeviceStalled.
         """
@@ -119,6 +122,7 @@ class Engine:
             ignore_eos=ignore_eos,
             deadline=deadline,
             digests=digests,
+            logprobs=logprobs,
         )
         work = self._desk.submit(request.kind, request.make, wait)
         return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed)

@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from lanes import checks
 from lanes.engine.channel import Channel, End
+from lanes.engine.turn import Logprob
 from lanes.errors import Cancelled
 from lanes.record import Reason, Timing
 
@@ -148,6 +149,11 @@ class Stream(Handle[str]):
     def digests(self) -> tuple[str, ...]:
         """For a stream made with digests=True: the sha256 of each drawn token's logits row (float32), in hex."""
         return tuple(self._channel.digests)
+
+    @property
+    def logprobs(self) -> tuple[Logprob, ...]:
+        """For a stream made with logprobs=n: each drawn token's log-probability, and the n likeliest with theirs."""
+        return tuple(self._channel.logprobs)
 
     @property
     def finish_reason(self) -> Reason | None:

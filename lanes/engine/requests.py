@@ -24,6 +24,7 @@ Shape = Callable[[list[Scored]], Any]
 """Turns the results of all branches into what the caller gets."""
 Made = TypeVar("Made")
 MOST_TOP = 1000
+MOST_LOGPROBS = 20
 
 
 class Request(NamedTuple):
@@ -55,9 +56,11 @@ class Reader:
         ignore_eos: bool,
         deadline: float | None,
         digests: bool,
+        logprobs: int | None,
     ) -> Request:
         """A stream; see `Engine.stream`."""
         most = checks.whole("max_tokens", max_tokens, 1)
+        likeliest = None if logprobs is None else checks.whole("logprobs", logprobs, 0, MOST_LOGPROBS)
         stop_ids = _stop_ids(stop_tokens) | (frozenset() if ignore_eos else self._info.eos_ids)
         limit = _limit(deadline)
         with self._lock:
@@ -79,6 +82,7 @@ class Reader:
                 text=text,
                 max_tokens=most,
                 digest=digests,
+                logprobs=likeliest,
             )
 
         return Request("stream", len(ids), make)

@@ -8,10 +8,11 @@ import numpy as np
 
 from lanes.decisions.program import Read
 from lanes.engine.failure import failure
-from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Outcome, Reply, Turn, Wanted
+from lanes.engine.turn import Cell, Chunk, Draw, Drawn, Found, Logprob, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import Work
 from lanes.errors import EngineFailed
 from lanes.forward import Forward, Row
+from lanes.forward.math import logsumexp
 from lanes.forward.prefix import PrefixCache
 from lanes.sampling import draw_rows
 
@@ -103,7 +104,13 @@ class _Reading:
             for at, (row, _, want) in enumerate(wanted)
             if isinstance(want, Read)
         }
-        self.arrays = [self._tokens, self._finite, self._hashed, self._read]
+        # Row by row, as numbers must not depend on how many others asked; those who did not pay nothing.
+        self._likely = {
+            row: (rows[row][self._tokens[at]], logsumexp(rows[row]), *_largest(rows[row], draw.logprobs))
+            for at, (row, draw) in enumerate(draws)
+            if draw.logprobs is not None and self._tokens is not None
+        }
+        self.arrays = [self._tokens, self._finite, self._hashed, self._likely, self._read]
 
     def replies(self) -> Iterator[Reply]:
         """The replies, in the order in which they were wanted; after the arrays were evaluated."""
@@ -112,12 +119,25 @@ class _Reading:
         for at, (row, id, want) in enumerate(self._wanted):
             if isinstance(want, Draw):
                 digest = hashlib.sha256(np.array(self._hashed[row]).tobytes()).hexdigest() if want.digest else None
-                yield Reply(id, want, Drawn(next(tokens), bool(finite[row]), digest))
+                token = next(tokens)
+                likely = self._likely_at(row, token) if row in self._likely else None
+                yield Reply(id, want, Drawn(token, bool(finite[row]), digest, likely))
             else:
-                logits, logsumexp, tokens_, values = self._read[at]
-                top = zip(np.array(tokens_).tolist(), np.array(values).tolist(), strict=True)
-                ordered = tuple(sorted(top, key=lambda pair: (-pair[1], pair[0])))
-                yield Reply(id, want, Found(np.array(logits), float(np.array(logsumexp)), ordered))
+                logits, total, *top = self._read[at]
+                yield Reply(id, want, Found(np.array(logits), float(np.array(total)), _ordered(*top)))
+
+    def _likely_at(self, row: int, token: int) -> Logprob:
+        logit, total, *top = self._likely[row]
+        norm = float(np.array(total))
+        # A sum can round to less than its only large term: no probability is above 1.
+        pairs = tuple((token, min(0.0, value - norm)) for token, value in _ordered(*top))
+        return Logprob(token, min(0.0, float(np.array(logit)) - norm), pairs)
+
+
+def _ordered(tokens: mx.array, logits: mx.array) -> tuple[tuple[int, float], ...]:
+    """Pairs of token and logit, the largest first."""
+    pairs = zip(np.array(tokens).tolist(), np.array(logits).tolist(), strict=True)
+    return tuple(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
 def _largest(row: mx.array, count: int) -> tuple[mx.array, mx.array]:

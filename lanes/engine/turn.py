@@ -14,11 +14,26 @@ from lanes.sampling import Sampling
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Draw a token from a row's logits, for this position of its stream; `digest`: also hash the row."""
+    """Draw a token from a row's logits, for this position of its stream.
+
+    digest: also hash the row. logprobs: also its log-probability, and those of so many likeliest ones (None: none).
+    """
 
     sampling: Sampling
     position: int
     digest: bool = False
+    logprobs: int | None = None
+
+
+class Logprob(NamedTuple):
+    """How likely a drawn token was: its log-probability (nats) at temperature 1, before any filter.
+
+    `top` are the vocabulary's likeliest tokens there as (token, logprob), the likeliest first.
+    """
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,7 @@ class Drawn:
     token: int
     finite: bool
     digest: str | None = None
+    logprob: Logprob | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,12 @@ class StreamWork(Work):
     text: TextStream | None = None
     max_tokens: int = 1
     digest: bool = False
+    logprobs: int | None = None
     drawn: list[int] = field(default_factory=list)
 
     def next_draw(self) -> Draw:
         """What to do with the logits of its newest row."""
-        return Draw(self.sampling, self.prompt_tokens + len(self.drawn), self.digest)
+        return Draw(self.sampling, self.prompt_tokens + len(self.drawn), self.digest, self.logprobs)
 
     def take(self, drawn: Drawn, now: float) -> tuple[Reason | None, Callable[[], None]]:
         """Note a token: the reason if the stream ends with it, and how to tell the caller."""
@@ -69,7 +70,7 @@ class StreamWork(Work):
         if self.timing.first_token is None:
             self.timing = replace(self.timing, first_token=now)
         text = self.text.push(drawn.token)
-        say = partial(self.channel.push, drawn.token, text, self.timing, drawn.digest)
+        say = partial(self.channel.push, drawn.token, text, self.timing, drawn.digest, drawn.logprob)
         if self.text.finished:
             return "stop", say
         return "length" if len(self.drawn) >= self.max_tokens else None, say
