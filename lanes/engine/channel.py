@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from lanes.engine.turn import Logprob
 from lanes.errors import LanesError
@@ -20,6 +20,17 @@ class End:
     timing: Timing
     result: Any = None
     error: LanesError | None = None
+
+
+class Heard(NamedTuple):
+    """What a channel has said so far, all of one moment; `texts` has what each of `tokens` added."""
+
+    tokens: tuple[int, ...]
+    texts: tuple[str, ...]
+    rest: str
+    logprobs: tuple[Logprob, ...]
+    timing: Timing | None
+    end: End | None
 
 
 class Channel:
@@ -74,6 +85,12 @@ class Channel:
         if done:
             done()
         return True
+
+    def heard(self) -> Heard:
+        """What was said so far."""
+        with self._lock:
+            said = (tuple(self.tokens), tuple(self.texts), self.rest, tuple(self.logprobs))
+            return Heard(*said, self.timing, self.end)
 
     def _wake(self) -> None:
         self._changed.notify_all()

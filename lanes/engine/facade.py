@@ -11,6 +11,7 @@ from lanes.decisions.labels import BoundLabels
 from lanes.decisions.results import Scored
 from lanes.engine.handles import Pending, Stream
 from lanes.engine.notebook import watch
+from lanes.engine.recent import KEEP, Note, Recent, StreamView, beginning
 from lanes.engine.requests import Reader, Request
 from lanes.engine.thread import Options, shut, start
 from lanes.forward import Exactness
@@ -74,6 +75,7 @@ class Engine:
         packed = served.exactness.route == "packed"
         self._reader = Reader(served.tokenizer, served.info, served.rules.piece, packed)
         self._rules = served.rules
+        self._recent = Recent()
         self._close = weakref.finalize(self, shut, served.desk, thread, stopped)
         self.info: ModelInfo = served.info
         self.exactness: Exactness = served.exactness
@@ -125,6 +127,7 @@ class Engine:
             logprobs=logprobs,
         )
         work = self._desk.submit(request.kind, request.make, wait)
+        self._recent.add(Note(work.job.id, beginning(prompt), request.prompt_tokens, seed, work.channel))
         return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed)
 
     def score(
@@ -230,6 +233,10 @@ class Engine:
     def snapshot(self) -> Snapshot:
         """An immutable picture of the slots, the queues and the totals."""
         return self._desk.snapshot()
+
+    def streams(self, last: int = KEEP) -> tuple[StreamView, ...]:
+        """The latest streams as plain values, oldest first, whoever holds them: unfinished ones always."""
+        return self._recent.views(self.locate, checks.whole("last", last, 0))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no request is left, at most `timeout` seconds; whether it came to that."""
