@@ -6,13 +6,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/receipts/*.ipynb)
 
+# Jupyter refuses root unless it is told so.
+LAB_OPTIONS := $(if $(filter 0,$(shell id -u)),--allow-root)
+
 .PHONY: demo test lab lint types unit notebooks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lanes demo
 
 lab: $(VENV)/.installed-lab
-	$(BIN)/jupyter lab notebooks/01_first_steps.ipynb
+	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_first_steps.ipynb
 
 test: lint types unit notebooks
 

@@ -3,10 +3,12 @@
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,8 +72,8 @@ class Server:
 
 @contextmanager
 def server(model: Any, encode: Callable[[str], Any]) -> Iterator[Server]:
-    """Start a server over a copy of the model; it ends with the block."""
-    with tempfile.TemporaryDirectory(prefix="lanes-export-") as folder:
+    """Start a server over a copy of the model; it ends with the block, and on SIGTERM and SIGINT."""
+    with _ended_by_signals() as started, tempfile.TemporaryDirectory(prefix="lanes-export-") as folder:
         export(model, Path(folder, "model"))
         port = _free_port()
         command = [sys.executable, "-c", LAUNCH, "--model", str(Path(folder, "model")), "--host", HOST]
@@ -80,6 +82,7 @@ def server(model: Any, encode: Callable[[str], Any]) -> Iterator[Server]:
             process = subprocess.Popen(
                 [*command, "--port", str(port), "--log-level", "WARNING"], stdout=out, stderr=out
             )
+        started.append(process)
         try:
             _wait_for(process, port, log)
             yield Server(port, encode)
@@ -90,6 +93,35 @@ def server(model: Any, encode: Callable[[str], Any]) -> Iterator[Server]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """SIGTERM and SIGINT end the processes in the list at once, then the block; a second one does what it always did.
+
+    At once, because the block may wait for threads that wait for the server. Outside the main thread, where Python
+    handles no signals, nothing changes.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield started
+        return
+
+    def end(number: int, _: object) -> None:
+        restore()
+        for process in started:
+            process.terminate()
+        raise SystemExit(128 + number)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield started
+    finally:
+        restore()
 
 
 def export(model: Any, folder: Path) -> None:

@@ -1,6 +1,11 @@
 """The comparison with mlx_lm.server, on a tiny model: the copy that the server gets, and the program as a whole."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import mlx.core as mx
@@ -10,6 +15,7 @@ import psutil
 import pytest
 from against_mlx_lm_server import Sizes, compare
 from mlx_lm import load
+from rigs import WAIT
 
 import lanes
 
@@ -44,3 +50,38 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mlx_lm_server, "LAUNCH", "raise SystemExit('out of luck')")
     with pytest.raises(RuntimeError, match="did not start: out of luck"), mlx_lm_server.server(TINY, str.split):
         pass
+
+
+SLEEPER = """
+import os, time
+import mlx_lm_server
+import lanes
+
+def wait_for(process, *_):
+    print(os.getpid(), process.pid, flush=True)
+    time.sleep(600)
+
+mlx_lm_server.LAUNCH = "import time; time.sleep(600)"
+mlx_lm_server._wait_for = wait_for
+with mlx_lm_server.server(lanes.tiny("llama"), str.split):
+    pass
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_too_and_leaves_no_file(tmp_path: Path, number: signal.Signals):
+    folder = Path(mlx_lm_server.__file__).parent
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": f"{folder}{os.pathsep}{folder.parent}"}
+    with subprocess.Popen([sys.executable, "-c", SLEEPER], env=environment, stdout=subprocess.PIPE, text=True) as own:
+        assert own.stdout
+        pid, child = map(int, own.stdout.readline().split())
+        server = psutil.Process(child)
+        try:
+            os.kill(pid, number)
+            assert own.wait(WAIT) == 128 + number
+            assert not server.is_running()
+        finally:
+            own.kill()
+            with suppress(psutil.NoSuchProcess):
+                server.kill()
+    assert not list(tmp_path.iterdir())

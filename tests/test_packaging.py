@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -151,3 +152,16 @@ def test_the_public_text_names_no_place_of_this_machine():
     for path in [ROOT / name for name in ("pyproject.toml", "environment.yml", "Makefile", "README.md", ".ci/run")]:
         text = path.read_text()
         assert home + "/" not in text and str(ROOT) + "/" not in text, path
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False), ("10", False)])
+def test_make_lab_tells_jupyter_of_root_and_of_nobody_else(tmp_path: Path, user: str, allowed: bool):
+    who = tmp_path / "id"
+    who.write_text(f"#!/bin/sh\necho {user}\n")
+    who.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    command = ["make", "--dry-run", "lab", f"VENV={tmp_path / 'venv'}"]
+    said = subprocess.check_output(command, cwd=ROOT, env={**os.environ, "PATH": path}, text=True)
+    line = next(line for line in said.splitlines() if "jupyter lab" in line)
+    assert ("--allow-root" in line) == allowed and line.endswith(" notebooks/01_first_steps.ipynb")
