@@ -1,8 +1,11 @@
-"""Numbers that a caller gives, checked at the door: whole ones, seconds, time-outs."""
+"""What a caller gives, checked at the door: whole numbers, seconds, time-outs, yes or no."""
 
+import math
 import sys
 from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from lanes.errors import InvalidRequest
 
@@ -28,10 +31,10 @@ def positive(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A length of time above 0, cut to LONGEST; InvalidRequest where it is none."""
-    if is_number(value) and value > LONGEST:
-        return LONGEST
-    return positive(name, value)
+    """A finite length of time above 0, cut to LONGEST; InvalidRequest where it is none."""
+    if not is_number(value) or not 0 < value < math.inf:
+        raise InvalidRequest(f"{name} must be a finite number of seconds above 0, not {_shown(value)}")
+    return LONGEST if value > LONGEST else float(value)
 
 
 def timeout(value: Any) -> float | None:
@@ -41,6 +44,13 @@ def timeout(value: Any) -> float | None:
     if not is_number(value) or not value >= 0:
         raise InvalidRequest(f"timeout must be None or a number of seconds from 0 on, not {_shown(value)}")
     return None if value >= LONGEST else float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """The bool itself; InvalidRequest for anything else, such as "no", which Python would take for True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidRequest(f"{name} must be True or False, not {_shown(value)}")
+    return bool(value)
 
 
 def is_number(value: Any) -> bool:

@@ -19,6 +19,7 @@ WAIT = 120.0
 ROOT = Path(__file__).parents[1]
 FOREVER = 4000
 """More tokens than any test lets a stream draw."""
+NO_BOOLS: list[Any] = ["no", "", 1, 0, 0.0, None, [], b"yes"]
 
 
 def until(condition: Callable[[], Any], seconds: float = WAIT) -> None:

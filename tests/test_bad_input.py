@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from company import words
-from rigs import WAIT, check_record, decision, rig, stream, until
+from rigs import NO_BOOLS, WAIT, check_record, decision, rig, stream, until
 
 import lanes
 from lanes.models import fetch
@@ -184,8 +184,6 @@ STREAM_NUMBERS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", STREAM_NUMBERS)
 def test_a_stream_refuses_numbers_that_make_no_sense(beside: lanes.Engine, name: str) -> None:
     for value in STREAM_NUMBERS[name]:
-        if name == "deadline" and value == INF:
-            continue  # for ever is what no deadline is
         refused(lambda value=value: beside.stream("Hi", **{name: value}), name)
 
 
@@ -196,13 +194,23 @@ def test_decisions_refuse_numbers_that_make_no_sense(beside: lanes.Engine) -> No
     ):
         for value in [*NO_NUMBERS, 0, -1, INF, -INF, HUGE]:
             refused(lambda ask=ask, value=value: ask(temperature=value), "temperature")
-        for value in [*(value for value in NO_NUMBERS if value is not None), 0, -1]:
-            refused(lambda ask=ask, value=value: ask(deadline=value), "deadline")
+        for value in [*(value for value in NO_NUMBERS if value is not None), 0, -1, INF]:
+            refused(lambda ask=ask, value=value: ask(deadline=value), "deadline must be a finite number of seconds")
+
+
+@pytest.mark.parametrize("value", NO_BOOLS)
+def test_what_is_neither_true_nor_false_is_no_switch(beside: lanes.Engine, value: Any) -> None:
+    for name in ("ignore_eos", "digests", "wait"):
+        refused(lambda name=name: beside.stream("Hi", **{name: value}), f"{name} must be True or False, not")
+    refused(lambda: beside.score("Is it so?", LABELS, wait=value), "wait must be True or False, not")
+    refused(lambda: beside.decide("Is it", [" so?"], LABELS, wait=value), "wait must be True or False, not")
+    for make in (lanes.Engine, lanes.load):
+        refused(lambda make=make: make(lanes.tiny("llama"), progress=value), "progress must be True or False, not")
 
 
 def test_numbers_of_numpy_and_very_large_ones_are_taken(engine: lanes.Engine) -> None:
     options: dict[str, Any] = {"max_tokens": np.int64(3), "temperature": np.float32(0.5), "seed": np.uint64(2**64 - 1)}
-    options |= {"top_k": 10**30, "deadline": 1e300, "stop_tokens": [np.int32(511)], "ignore_eos": True}
+    options |= {"top_k": 10**30, "deadline": 1e300, "stop_tokens": [np.int32(511)], "ignore_eos": np.bool_(True)}
     said = engine.stream("Hi", **options)
     assert said.result(WAIT) is not None and len(said.tokens) == 3
     assert engine.stream("Hi", max_tokens=3, temperature=HUGE, ignore_eos=True).result(WAIT) is not None
@@ -235,7 +243,7 @@ ENGINE_NUMBERS: dict[str, list[Any]] = {
     "queue": [*NO_WHOLES, 0, -1],
     "prefix_bytes": [*NO_WHOLES, -1],
     "keep_rounds": [*NO_WHOLES, 0, -1, 10**30],
-    "stall_after": [*NO_NUMBERS, 0, -1],
+    "stall_after": [*NO_NUMBERS, 0, -1, INF],
     "policy": ["on", "Beside", "", None, 5, [], True],
 }
 

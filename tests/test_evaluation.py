@@ -321,7 +321,7 @@ def test_a_table_has_one_row_a_figure_that_is_there() -> None:
         ({"bins": 0}, "bins must be"),
         ({"resamples": 0}, "resamples must be"),
         ({"seed": -1}, "seed must be"),
-        ({"level": 1.0}, "level must be"),
+        ({"level": 1.0}, r"level must be a number between 0 and 1, such as 0\.95"),
         ({"level": True}, "level must be"),
         ({"temperature": 0}, "temperature must be"),
         ({"temperature": 1e-308}, "overflow"),

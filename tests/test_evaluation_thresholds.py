@@ -136,9 +136,9 @@ def test_answers_to_another_question_or_of_another_model_are_refused() -> None:
 @pytest.mark.parametrize("error", [0, 1, -0.1, float("nan"), True, "0.05"])
 def test_an_error_that_is_no_share_is_refused(error: object) -> None:
     p, gold = simulate(60)
-    with pytest.raises(InvalidRequest, match="error must be a number between 0 and 1"):
+    with pytest.raises(InvalidRequest, match=r"error must be a number between 0 and 1, such as 0\.05, not"):
         quick(answers(p), gold, error=error)
-    with pytest.raises(InvalidRequest, match="coverage must be a number between 0 and 1"):
+    with pytest.raises(InvalidRequest, match=r"coverage must be a number between 0 and 1, such as 0\.9, not"):
         conformal(answers(p), gold, coverage=error)  # pyright: ignore[reportArgumentType]
 
 

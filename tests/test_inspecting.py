@@ -470,7 +470,7 @@ def test_what_can_never_be_inspected_is_refused(engine: Engine, prompt: Any, lab
 def test_a_deadline_passes_through(engine: Engine) -> None:
     with pytest.raises(DeadlineExceeded):
         inspect_labels(engine, REVIEW, [" yes"], deadline=1e-9)
-    with pytest.raises(InvalidRequest, match="deadline must be a finite number above 0"):
+    with pytest.raises(InvalidRequest, match="deadline must be a finite number of seconds above 0"):
         inspect_labels(engine, REVIEW, [" yes"], deadline=-1)
     assert inspect_labels(engine, REVIEW, [" yes"], deadline=60.0).labels
 

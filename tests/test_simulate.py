@@ -275,3 +275,5 @@ def test_the_same_arguments_give_the_same_result() -> None:
 def test_rules_that_cannot_work_are_refused_before_anything_runs() -> None:
     with pytest.raises(InvalidRequest, match="slots must be"):
         simulate([], slots=0)
+    with pytest.raises(InvalidRequest, match="record must be True or False, not 'no'"):
+        simulate([], record="no")  # pyright: ignore[reportArgumentType]

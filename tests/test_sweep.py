@@ -36,7 +36,7 @@ def engine() -> Iterator[lanes.Engine]:
 
 
 def swept(engine: Any, rows: Any, questions: Any = None, **options: Any) -> pd.DataFrame:
-    return sweep(engine, rows, questions or {"team": TEAM}, progress=False, **options)
+    return sweep(engine, rows, questions or {"team": TEAM}, **{"progress": False, **options})
 
 
 def states(rows: Any, state: Any = None) -> list[str | None]:
@@ -186,6 +186,12 @@ def test_a_failed_forward_costs_the_rows_that_shared_it() -> None:
         ({"orders": 0}, "orders"),
         ({"prior": "domain"}, "prior"),
         ({"deadline": -1}, "deadline"),
+        ({"deadline": float("inf")}, "deadline must be a finite number"),
+        ({"calibration": 3}, "lanes.calibrate or lanes.Calibration.load gave, not 3"),
+        ({"calibration": {}}, "lanes.calibrate"),
+        ({"abstain": "no"}, "abstain must be True or False, not 'no'"),
+        ({"progress": 0}, "progress must be True or False, not 0"),
+        ({"questions": {1: lanes.Noul("?")}}, "the name of question 1 is not text"),
         ({"in_flight": 0}, "in_flight"),
         ({"questions": {"team": lanes.Choice("?", ["q7" * 2100, "b"])}, "method": "labels"}, "context"),
     ],

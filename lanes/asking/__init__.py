@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lanes import deadlines
+from lanes import checks, deadlines
+from lanes.asking.calibrations import read_calibration
 from lanes.asking.call import Call
 from lanes.decisions.answers import Answers
 from lanes.decisions.inquiry import Inquiry, Manner
@@ -41,9 +42,10 @@ def ask(
 
     Raises InvalidRequest for what cannot be asked, and what `Engine.decide` raises.
     """
-    if calibration is not None:
-        calibration.check(engine.info.fingerprint)
+    if (fitted := read_calibration(calibration)) is not None:
+        fitted.check(engine.info.fingerprint)
+    checks.flag("wait", wait)
     manner = Manner.read(method, orders, abstain)
     end = deadlines.end_of(deadline)
     inquiries = {name: Inquiry(question, manner) for name, question in checked_questions(questions).items()}
-    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), calibration, end).start(wait)
+    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), fitted, end).start(wait)

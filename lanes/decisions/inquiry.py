@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lanes import checks
 from lanes.decisions.answers import Answer
 from lanes.decisions.orders import STEP, Order, sequence, settled, wanted
 from lanes.decisions.questions import Option, Question
@@ -35,7 +36,7 @@ class Manner:
         if method not in METHODS:
             raise InvalidRequest(f"method must be one of {METHODS}, not {method!r}")
         wanted(orders, 2)
-        return cls(method, orders, bool(abstain))
+        return cls(method, orders, checks.flag("abstain", abstain))
 
 
 @dataclass(frozen=True)

@@ -124,14 +124,15 @@ class Score(Question):
 
 
 def checked_questions(questions: Any) -> dict[str, Question]:
-    """Questions by name; InvalidRequest where they are no mapping of 1 to 400 names to questions."""
+    """Questions by name; InvalidRequest where they are no mapping of 1 to 400 names (texts) to questions."""
     if not isinstance(questions, Mapping) or not questions:
         raise InvalidRequest('questions must be a mapping of at least one, such as {"team": lanes.Choice(...)}')
     if len(questions) > MOST_QUESTIONS:
         raise InvalidRequest(f"there are {len(questions)} questions: ask at most {MOST_QUESTIONS} at once")
     for name, question in questions.items():
-        if not isinstance(name, str) or not isinstance(question, Question):
-            raise InvalidRequest(f"question {name!r} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
+        checked_text(name, f"the name of question {name!r:.80}")
+        if not isinstance(question, Question):
+            raise InvalidRequest(f"question {name!r:.80} must be a lanes.Noul, Choice or Score, not {question!r:.80}")
     return dict(questions)
 
 

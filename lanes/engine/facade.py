@@ -14,6 +14,7 @@ from lanes.engine.notebook import watch
 from lanes.engine.recent import KEEP, Note, Recent, StreamView, beginning
 from lanes.engine.requests import Reader, Request
 from lanes.engine.thread import Options, shut, start
+from lanes.engine.work import Work
 from lanes.forward import Exactness
 from lanes.models.loaded import ModelInfo
 from lanes.plan import Policy
@@ -66,7 +67,7 @@ class Engine:
             prefix_bytes=checks.whole("prefix_bytes", prefix_bytes, 0),
             keep_rounds=checks.whole("keep_rounds", keep_rounds, 1, 10_000_000),
             stall_after=checks.seconds("stall_after", stall_after),
-            progress=progress,
+            progress=checks.flag("progress", progress),
         )
         options.rules(options.width or 1)  # refuse what cannot work before a model is loaded
         self._options = options
@@ -126,7 +127,7 @@ class Engine:
             digests=digests,
             logprobs=logprobs,
         )
-        work = self._desk.submit(request.kind, request.make, wait)
+        work = self._submit(request, wait)
         self._recent.add(Note(work.job.id, beginning(prompt), request.prompt_tokens, seed, work.channel))
         return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed)
 
@@ -180,8 +181,11 @@ class Engine:
         return list(self.use_tokenizer(lambda tokenizer: pieces(tokenizer, tokens)))
 
     def _pending(self, request: Request, wait: bool) -> Pending[Any]:
-        work = self._desk.submit(request.kind, request.make, wait)
+        work = self._submit(request, wait)
         return Pending(work.job.id, work.channel, self, request.prompt_tokens)
+
+    def _submit(self, request: Request, wait: bool) -> Work:
+        return self._desk.submit(request.kind, request.make, checks.flag("wait", wait))
 
     # --- for lanes.ask and others that read requests in a way of their own ---------------------------------------
 

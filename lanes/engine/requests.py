@@ -61,7 +61,9 @@ class Reader:
         """A stream; see `Engine.stream`."""
         most = checks.whole("max_tokens", max_tokens, 1)
         likeliest = None if logprobs is None else checks.whole("logprobs", logprobs, 0, MOST_LOGPROBS)
-        stop_ids = _stop_ids(stop_tokens) | (frozenset() if ignore_eos else self._info.eos_ids)
+        own_ends = frozenset() if checks.flag("ignore_eos", ignore_eos) else self._info.eos_ids
+        stop_ids = _stop_ids(stop_tokens) | own_ends
+        kept = checks.flag("digests", digests)
         limit = _limit(deadline)
         with self._lock:
             text = TextStream(self._tokenizer, stop, stop_ids)
@@ -81,7 +83,7 @@ class Reader:
                 sampling=sampling,
                 text=text,
                 max_tokens=most,
-                digest=digests,
+                digest=kept,
                 logprobs=likeliest,
             )
 

@@ -35,13 +35,13 @@ class Figure:
 
 def check_level(level: Any) -> float:
     """The level of an interval, between 0 and 1; InvalidRequest for anything else."""
-    return share("level", level)
+    return share("level", level, 0.95)
 
 
-def share(name: str, value: Any) -> float:
-    """A number between 0 and 1, both left out; InvalidRequest for anything else."""
+def share(name: str, value: Any, example: float) -> float:
+    """A number between 0 and 1, both left out; InvalidRequest for anything else, with an example that fits."""
     if not checks.is_number(value) or not 0 < value < 1:
-        raise InvalidRequest(f"{name} must be a number between 0 and 1, such as 0.95, not {value!r}")
+        raise InvalidRequest(f"{name} must be a number between 0 and 1, such as {example}, not {value!r}")
     return float(value)
 
 

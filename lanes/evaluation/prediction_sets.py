@@ -70,7 +70,7 @@ def conformal(
     not hold for each key. answers, gold, question and temperature: see `threshold`. Raises InvalidRequest as it does,
     but any number of rows will do.
     """
-    share("coverage", coverage)
+    share("coverage", coverage, 0.9)
     known = labelled(answers, gold, question)
     origin = Origin.of(known.table, temperature)
     gold_logs = np.take_along_axis(known.table.log_probabilities(origin.temperature), known.gold[:, None], axis=1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lanes.errors import InvalidRequest
-from lanes.evaluation.bootstrap import Figure, interval, resampled, share
+from lanes.evaluation.bootstrap import Figure, check_level, interval, resampled, share
 from lanes.evaluation.gold import labelled
 from lanes.evaluation.origin import NEAR, Origin
 from lanes.evaluation.ranking import SLACK, Ranking
@@ -96,8 +96,8 @@ def threshold(
     Raises InvalidRequest for fewer than 50 other rows, for answers of several models or temperatures, and for options
     out of range.
     """
-    share("error", error)
-    share("level", level)
+    share("error", error, 0.05)
+    check_level(level)
     known = labelled(answers, gold, question)
     origin = Origin.of(known.table, temperature)
     scores = Scores(known, known.table.log_probabilities(origin.temperature))

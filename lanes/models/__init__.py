@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanes import checks
 from lanes.errors import ModelError
 from lanes.models.tiny import TinySpec, tiny
 
@@ -35,8 +36,10 @@ def load(model: "str | os.PathLike[str] | TinySpec" = DEFAULT, *, progress: bool
     the weights become float32; on a GPU packed weights stay packed.
     progress: show a bar while something is fetched.
 
-    Raises ModelError, which says what to do, where the model cannot be found, fetched, read or understood.
+    Raises ModelError, which says what to do, where the model cannot be found, fetched, read or understood, and
+    InvalidRequest for a `progress` that is neither True nor False.
     """
+    checks.flag("progress", progress)
     if isinstance(model, TinySpec):
         from lanes.models.tiny import build
 

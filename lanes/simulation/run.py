@@ -6,6 +6,7 @@ Whole nanoseconds, so that k equal rounds at once end exactly when k rounds one 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lanes import checks
 from lanes.errors import Busy, InvalidRequest
 from lanes.jobs import Job
 from lanes.plan import Plan, Policy, Queue, Rules, Slots, advance, check_room, expired, plan, settle
@@ -39,7 +40,7 @@ def simulate(
     `record` the result's `log` holds every round. The same arguments give the same result. Raises InvalidRequest.
     """
     rules = Rules(slots, width, piece, policy, reserved, tail, queue)
-    run = Run(rules, cost or Cost(), Workload.of(workload), record)
+    run = Run(rules, cost or Cost(), Workload.of(workload), checks.flag("record", record))
     while run.take():
         run.round()
     return run.result()

@@ -70,6 +70,7 @@ def sweep(
     Raises InvalidRequest for questions, options, rows or files that cannot work, before anything is asked.
     """
     terms = Terms.read(questions, method, orders, prior, abstain, calibration, deadline)
+    checks.flag("progress", progress)
     source = read_rows(rows, state)
     check_names(source, terms)
     size = None if in_flight is None else checks.whole("in_flight", in_flight, 1, 4096)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanes import checks
 from lanes.asking import ask
+from lanes.asking.calibrations import read_calibration
 from lanes.decisions import render
 from lanes.decisions.answers import Answers
 from lanes.decisions.binding import put
@@ -68,13 +69,14 @@ class Terms:
         orders: Any,
         prior: Any,
         abstain: Any,
-        calibration: "Calibration | None",
+        calibration: Any,
         deadline: Any,
     ) -> "Terms":
         """The terms that a caller means; InvalidRequest for what `lanes.ask` would refuse on every row."""
         asked = checked_questions(questions)
         limit = None if deadline is None else checks.seconds("deadline", deadline)
-        return cls(asked, Manner.read(method, orders, abstain), read_prior(prior), calibration, limit)
+        manner, fitted = Manner.read(method, orders, abstain), read_calibration(calibration)
+        return cls(asked, manner, read_prior(prior), fitted, limit)
 
     def check(self, engine: "Engine") -> None:
         """Raise InvalidRequest where this engine could answer no row at all, whatever its state."""
