@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanes_widgets.board import Board
+    from lanes_widgets.timeline import Timeline
 
-__all__ = ["Board"]
+__all__ = ["Board", "Timeline"]
 
-_HOME = {"Board": "board"}
+_HOME = {"Board": "board", "Timeline": "timeline"}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,14 +18,14 @@ class Holder(Protocol):
     def rounds(self) -> "Rounds | tuple[Round, ...]": ...
 
 
-Source: TypeAlias = "Rounds | Simulation | Sequence[Round] | Holder"
-
-
 class Run(NamedTuple):
     """Some rounds, oldest first, and the number of slots that they were run with."""
 
     rounds: tuple[Round, ...]
     slots: int
+
+
+Source: TypeAlias = "Run | Rounds | Simulation | Sequence[Round] | Holder"
 
 
 def run(source: "Source") -> Run:
@@ -34,6 +34,8 @@ def run(source: "Source") -> Run:
     Raises InvalidRequest for what holds no rounds, and for a simulation that did not keep them.
     """
     found: Any = source
+    if isinstance(found, Run):
+        return found
     if hasattr(found, "log") and hasattr(found, "rules"):
         if found.rounds and not found.log:
             raise InvalidRequest("this simulation kept no rounds: run lanes.simulate(..., record=True)")
@@ -41,10 +43,11 @@ def run(source: "Source") -> Run:
     if not isinstance(found, Sequence) and hasattr(found, "rounds"):
         inner = run(found.rounds)
         return Run(inner.rounds, getattr(found, "slots", inner.slots))
-    if hasattr(found, "copy") and hasattr(found, "slots"):
+    if isinstance(found, Sequence):
+        if all(isinstance(done, Round) for done in found):
+            return Run(tuple(found), _slots(found))
+    elif hasattr(found, "copy") and hasattr(found, "slots"):
         return Run(found.copy(), found.slots)
-    if isinstance(found, Sequence) and all(isinstance(done, Round) for done in found):
-        return Run(tuple(found), _slots(found))
     kind = type(found).__name__
     raise InvalidRequest(f"{kind} holds no rounds: pass engine.rounds, a sequence of Round, or a recorded simulation")
 

@@ -10,13 +10,19 @@ from importlib.resources import files
 @cache
 def module(*panels: str) -> str:
     """The ES module that shows these panels: what all share, the panels, and the shell around them."""
-    return "\n".join(_read(f"{name}.mjs") for name in ("common", *panels, "shell"))
+    own = (name for panel in panels for name in (*_below(panel), f"{panel}.mjs"))
+    return "\n".join(map(_read, ("common.mjs", *own, "shell.mjs")))
 
 
 @cache
 def style() -> str:
     """The CSS of all widgets."""
     return _read("style.css")
+
+
+def _below(panel: str) -> list[str]:
+    """The files that a panel's own is built on: those named after it, with a part of their own."""
+    return sorted(entry.name for entry in files(__name__).iterdir() if entry.name.startswith(f"{panel}_"))
 
 
 def _read(name: str) -> str:
