@@ -182,6 +182,11 @@ def test_an_unknown_request_is_refused_with_what_is_there():
         story([], 1, SLOTS)
 
 
+def test_times_that_are_neither_told_nor_left_out_are_refused():
+    with pytest.raises(lanes.InvalidRequest, match="times must be True or False, not 'no'"):
+        story(two_streams_and_a_decision(), 9, SLOTS).words(times="no")  # pyright: ignore[reportArgumentType]
+
+
 @given(stories)
 def test_every_request_of_any_rounds_has_a_story_that_adds_up(rounds: list[Round]):
     every = {new.id for done in rounds for new in done.submitted}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lanes import checks
 from lanes.errors import InvalidRequest
 from lanes.record.shapes import Kind, Reason, RequestId, Round
 from lanes.record.stays import Stay, stays
@@ -83,11 +84,12 @@ class Story:
     def words(self, policy: str | None = None, times: bool = True) -> list[str]:
         """The story in sentences; with the engine's policy they can say more of why a decision waited.
 
-        Without `times` the same work gives the same sentences on every machine.
+        Without `times` the same work gives the same sentences on every machine. Raises InvalidRequest for `times` that is
+        neither True nor False.
         """
         from lanes.record.telling import tell
 
-        return tell(self, policy, times)
+        return tell(self, policy, checks.flag("times", times))
 
     def to_dict(self) -> dict[str, Any]:
         """All fields and the sums, nested, ready for JSON."""
