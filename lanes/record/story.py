@@ -84,8 +84,8 @@ class Story:
     def words(self, policy: str | None = None, times: bool = True) -> list[str]:
         """The story in sentences; with the engine's policy they can say more of why a decision waited.
 
-        Without `times` the same work gives the same sentences on every machine. Raises InvalidRequest for `times` that is
-        neither True nor False.
+        Without `times` the same work gives the same sentences on every machine. Raises InvalidRequest for times
+        that are neither True nor False.
         """
         from lanes.record.telling import tell
 
