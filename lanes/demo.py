@@ -35,7 +35,7 @@ class Sizes:
     """Between the arrivals of two decisions beside the streams."""
     every_behind: float = 4.0
     """Between the arrivals of two decisions that wait for the streams' end."""
-    pairs: int = 2
+    pairs: int = 3
     """Runs without and with decisions, in turn."""
     long: int | None = None
     """The prompt of one more decision, which fills beside the streams; None: leave it out."""

@@ -38,6 +38,21 @@ def stretch(start: int, end: int, piece: int, packed: bool = True) -> Leg:
     return Leg(max(0, body - start) // piece, end - max(start, body))
 
 
+class Part(NamedTuple):
+    """The share of a piece that one round computes: the `number`th, from 1 on, of `of` parts of about equal work."""
+
+    number: int = 1
+    of: int = 1
+
+    @property
+    def last(self) -> bool:
+        """Whether the piece is through after it."""
+        return self.number == self.of
+
+
+WHOLE = Part()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A request as the planner sees it; it never changes, so an evicted decision queues again as it was.
@@ -64,7 +79,8 @@ class Held(NamedTuple):
     """A job that holds a slot, and what is left of its current leg; made by `Held.of`, changed by making the next.
 
     While `pieces` are left it fills; then its `rows` (the tail) go; after the last leg a stream is `live` and a
-    decision is done. `passed` counts the rounds since it last advanced in which others did and it could not.
+    decision is done. `passed` counts the rounds since it last advanced in which others did and it could not. `begun` is
+    the part of the next piece that is computed already.
     """
 
     job: Job
@@ -73,6 +89,7 @@ class Held(NamedTuple):
     rows: int
     live: bool = False
     passed: int = 0
+    begun: Part | None = None
 
     @classmethod
     def of(cls, job: Job) -> "Held":
@@ -89,6 +106,11 @@ class Held(NamedTuple):
         leg = self.job.legs[self.leg]
         return (leg.pieces - self.pieces) * piece + leg.rows - self.rows
 
+    def position(self, piece: int) -> int:
+        """Where the next piece begins in the whole prompt: a branch's pieces follow those of its trunk."""
+        trunk = self.job.legs[0]
+        return self.at(piece) + (trunk.pieces * piece if self.leg and not trunk.rows else 0)
+
     def filled(self, piece: int) -> int:
         """The tokens filled so far in all legs."""
         before = self.job.legs[: self.leg]
@@ -100,9 +122,9 @@ class Held(NamedTuple):
             raise ValueError(f"cannot skip {pieces} pieces: {self.pieces} are left in leg {self.leg}")
         return self._left(self.pieces - pieces, self.rows)
 
-    def after_piece(self) -> "Held":
-        """The job after one piece."""
-        return self._left(self.pieces - 1, self.rows)
+    def after_part(self, part: Part = WHOLE) -> "Held":
+        """The job after one part of a piece."""
+        return self._left(self.pieces - 1, self.rows) if part.last else self._replace(passed=0, begun=part)
 
     def after_rows(self, rows: int) -> "Held":
         """The job after `rows` rows of its tail."""
@@ -110,7 +132,7 @@ class Held(NamedTuple):
 
     def after_wait(self) -> "Held":
         """The job after a round in which it was passed over."""
-        return Held(self.job, self.leg, self.pieces, self.rows, self.live, self.passed + 1)
+        return self._replace(passed=self.passed + 1)
 
     def _left(self, pieces: int, rows: int) -> "Held":
         job = self.job

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from lanes.errors import Busy, InvalidRequest
-from lanes.jobs import Held, Job
+from lanes.jobs import WHOLE, Held, Job, Part
 from lanes.record import Kind
 
 Policy: TypeAlias = Literal["off", "idle", "beside"]
@@ -19,6 +19,8 @@ Group: TypeAlias = tuple[tuple[int, int], ...]
 
 PATIENCE = 8
 """How often a prompt may be passed over before it goes first."""
+SPAN = 1024
+"""Keys over which a piece costs about half as much again as over none, on the models that this is made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class Rules:
     (off), only with no stream waiting, filling or live (idle), or in any free slot (beside). Streams hold at most
     W - `reserved` slots and never take back a slot that would leave decisions fewer than `reserved`. `tail` is the
     least number of rows that a round offers to the tails of prompts: where the live streams leave fewer, one more group
-    runs. `queue` bounds each of the two queues. Raises InvalidRequest for values that cannot work.
+    runs. `queue` bounds each of the two queues. Beside live streams a piece after k keys is computed in 1 + k // `span`
+    parts, one a round, so that no round grows with the prompt (0: always whole). Raises InvalidRequest for values that
+    cannot work.
     """
 
     slots: int = 8
@@ -39,10 +43,11 @@ class Rules:
     reserved: int = 0
     tail: int = 1
     queue: int = 1024
+    span: int = SPAN
 
     def __post_init__(self) -> None:
-        for name in ("slots", "width", "piece", "reserved", "tail", "queue"):
-            value, least = getattr(self, name), int(name != "reserved")
+        for name in ("slots", "width", "piece", "reserved", "tail", "queue", "span"):
+            value, least = getattr(self, name), int(name not in ("reserved", "span"))
             if not isinstance(value, int) or value < least:
                 raise InvalidRequest(f"{name} must be a whole number of at least {least}, got {value!r}")
         if self.tail > self.width:
@@ -74,6 +79,8 @@ class Settled(NamedTuple):
 class Plan:
     """One round: evictions and admissions as (slot, job id), the slot whose prompt gets the piece, the row groups.
 
+    `part` is how much of the piece the round computes.
+
     A group is one forward of R packed rows: (slot, rows) of each slot in it, at most R rows in all. A live stream has
     exactly one row in the round; other rows are the tails of prompts.
     """
@@ -82,6 +89,7 @@ class Plan:
     admit: tuple[tuple[int, int], ...] = ()
     piece: int | None = None
     groups: tuple[Group, ...] = ()
+    part: Part = WHOLE
 
     @property
     def idle(self) -> bool:
@@ -151,9 +159,10 @@ def settle(binding: Binding | Plan, slots: Slots, streams: Queue, decisions: Que
 def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
     """What the settled slots compute in one round; the binding that led to them is kept in the plan.
 
-    One filling prompt gets the piece, and every live stream one row. Tails get the rows that are left in the last
-    group, or one more group when fewer than `rules.tail` are. Piece and rows go to whom was passed over PATIENCE times
-    (most often, then oldest), else to streams before decisions, to the job that is soonest through, to the oldest.
+    One filling prompt gets the piece (the one whose piece is begun, if there is one), and every live stream one row.
+    Tails get the rows that are left in the last group, or one more group when fewer than `rules.tail` are. Piece and
+    rows go to whom was passed over PATIENCE times (most often, then oldest), else to streams before decisions, to the
+    job that is soonest through, to the oldest.
     """
     live: list[tuple[int, int]] = []
     filling: list[tuple[int, Held]] = []
@@ -167,13 +176,24 @@ def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
             filling.append((slot, item))
         elif item.rows:
             tails.append((slot, item))
-    piece = min(filling, key=_piece_turn)[0] if filling else None
+    piece, part = _piece(rules, filling, bool(live))
     groups = [tuple(live[first : first + rules.width]) for first in range(0, len(live), rules.width)]
     if tails:
         if not groups or rules.width - len(groups[-1]) < rules.tail:
             groups.append(())
         groups[-1] += _deal(sorted(tails, key=_row_turn), rules.width - len(groups[-1]))
-    return Plan(binding.evict, binding.admit, piece, tuple(groups))
+    return Plan(binding.evict, binding.admit, piece, tuple(groups), part)
+
+
+def _piece(rules: Rules, filling: Sequence[tuple[int, Held]], beside: bool) -> tuple[int | None, Part]:
+    """Whose piece it is and which part of it; what is begun goes on, so that at most one piece ever is."""
+    if not filling:
+        return None, WHOLE
+    slot, item = min(filling, key=lambda place: (place[1].begun is None, *_piece_turn(place)))
+    if item.begun:
+        return slot, Part(item.begun.number + 1, item.begun.of)
+    parts = 1 + item.position(rules.piece) // rules.span if beside and rules.span else 1
+    return slot, Part(1, parts)
 
 
 def _deal(tails: Sequence[tuple[int, Held]], spare: int) -> Group:
@@ -212,14 +232,16 @@ def advance(plan: Plan, slots: Slots) -> Slots:
     if plan.piece is None and all(item is None or item.live for item in slots):
         return slots
     rows = dict(pair for group in plan.groups for pair in group)
-    return tuple(_after(item, slot == plan.piece, rows.get(slot, 0)) for slot, item in enumerate(slots))
+    return tuple(
+        _after(item, plan.part if slot == plan.piece else None, rows.get(slot, 0)) for slot, item in enumerate(slots)
+    )
 
 
-def _after(item: Held | None, piece: bool, rows: int) -> Held | None:
+def _after(item: Held | None, part: Part | None, rows: int) -> Held | None:
     if item is None or item.live or item.done:
         return item
-    if piece:
-        return item.after_piece()
+    if part:
+        return item.after_part(part)
     return item.after_rows(rows) if rows else item.after_wait()
 
 

@@ -103,6 +103,32 @@ def test_a_prompt_is_filled_in_the_same_pieces_and_gives_the_same_bits_under_any
     assert all(handle.wait(WAIT) for handle in crowd)
 
 
+def test_a_prompt_of_many_keys_is_filled_in_parts_beside_streams_with_the_bits_of_whole_pieces() -> None:
+    ask, mate = Ask(words(1300, 21), length=6), Ask(words(30, 22), length=80)
+    with make("llama", slots=3) as engine:
+        want, mate_want = alone(engine, ask), alone(engine, mate)
+        with held(engine) as index:
+            beside = mate(engine)
+            step_until(engine, lambda: len(beside.tokens) >= 2)
+            given_up, busy = ask(engine), ask(engine)
+
+            def amid() -> bool:
+                piece = engine.rounds.last.piece
+                return bool(piece and piece.id == given_up.id and piece.part < piece.parts)
+
+            step_until(engine, amid)
+            given_up.cancel()  # amid a piece: the slot's next request must not meet what is left of it
+            engine.step(1, WAIT)
+            after = ask(engine)
+        assert bits(busy) == bits(after) == want
+        assert bits(beside) == mate_want
+        pieces = [done.piece for done in since(engine, index) if done.piece and done.piece.id == busy.id]
+        starts = [piece.start for piece in pieces if piece.part == piece.parts]
+        assert starts == list(range(0, 1280, 32))
+        assert any(piece.parts == 2 for piece in pieces), "no piece was ever computed in parts"
+        assert engine.rounds.totals.prompt_tokens == sum(done.filled for done in engine.rounds)
+
+
 def test_a_stream_with_decisions_in_flight_cancelled_and_evicted(small: Engine) -> None:
     asks = [SHORT, SCORE, LONG, CROWD[0]]
     wants = [alone(small, ask) for ask in asks]

@@ -195,6 +195,29 @@ def test_a_piece_has_the_same_bits_whatever_runs_between_the_pieces(loaded: Load
         np.testing.assert_array_equal(got, quiet[turn])
 
 
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_a_piece_in_parts_has_the_bits_of_a_whole_one_whatever_runs_between_them(loaded: Loaded, parts: int) -> None:
+    forward = Packed(loaded, 2, WIDTH)
+    ids, after = tokens(300, 5), tokens(AFTER, 6)
+    want = rows_alone(forward, ids, after, PIECE)
+    whole = [raw(forward.fill(0, start, ids[start : start + PIECE]))[0] for start in (0, 256)]
+    mate = fill(forward, 1, tokens(40, 7), PIECE)
+    forward.open(0, len(ids) + 64)
+    body = (len(ids) - 1) // PIECE * PIECE
+    for start in range(0, body, PIECE):
+        logits, stations = forward.begin(0, start, ids[start : start + PIECE], parts)
+        assert len(stations) == parts - 1
+        for station in stations:
+            mx.eval(station)
+            raw(forward.rows([Row(1, mate, 9)]))
+        mx.eval(logits, forward.state(0))
+        if start in (0, 256):
+            assert np.array_equal(raw(logits)[0], whole[start // 256])
+    rest = [*ids[body:], *after]
+    got = np.stack([raw(forward.rows([Row(0, body + at, token)]))[0] for at, token in enumerate(rest)])
+    assert np.array_equal(got, want)
+
+
 def test_a_slot_that_held_something_longer_before_and_has_more_room_gives_the_same_bits(loaded: Loaded) -> None:
     ids, after = tokens(70, 6), tokens(4, 7)
     want = rows_alone(Packed(loaded, 1, WIDTH), ids, after, PIECE)

@@ -1,5 +1,7 @@
 """The parts of the measurements: prompts of a length, and figures drawn from rounds and answers made by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,9 +52,19 @@ def test_speed_counts_the_time_in_which_all_streams_were_live():
 
 def test_gaps_are_sorted_by_what_their_round_did():
     assert figures.quiet_gaps(PLAN, 2) == pytest.approx([1, 1])
-    assert figures.piece_gaps(PLAN, 2) == pytest.approx([3])
+    assert figures.piece_costs(PLAN, 2, quiet=1) == pytest.approx([2])
     assert figures.worst_gap(PLAN) == pytest.approx(7)
     assert figures.worst_gap(PLAN[:1]) is None
+
+
+def test_a_piece_in_parts_costs_what_all_its_parts_add():
+    plain = rounds((1, 2, ""), (3, 2, "piece"), (1, 2, ""), (2.5, 2, "piece"), (4, 2, "piece"), (2, 2, "piece"))
+    parts = {1: (1, 2), 3: (2, 2), 4: (1, 1), 5: (1, 2)}
+    parted = [
+        replace(done, piece=done.piece._replace(part=parts[at][0], parts=parts[at][1])) if done.piece else done
+        for at, done in enumerate(plain)
+    ]
+    assert figures.piece_costs(parted, 2, quiet=1) == pytest.approx([2 + 1.5, 3]), "what never ended is left out"
 
 
 def test_a_pause_between_rounds_is_part_of_the_gap():

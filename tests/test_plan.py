@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanes.errors import Busy, InvalidRequest
-from lanes.jobs import Held, Job, Leg, route, stretch
+from lanes.jobs import WHOLE, Held, Job, Leg, Part, route, stretch
 from lanes.plan import (
     PATIENCE,
     Plan,
@@ -80,7 +80,7 @@ def test_a_job_knows_how_far_it_is_over_all_its_legs() -> None:
     held = Held.of(Job(0, "decision", 0, (Leg(2, 0), Leg(1, 3), Leg(0, 4))))
     seen = [(held.leg, held.at(32), held.filled(32))]
     for step in ("piece", "piece", "piece", 2, 1, 4):
-        held = held.after_piece() if step == "piece" else held.after_rows(int(step))
+        held = held.after_part() if step == "piece" else held.after_rows(int(step))
         seen.append((held.leg, held.at(32), held.filled(32)))
     assert seen == [(0, 0, 0), (0, 32, 32), (1, 0, 64), (1, 32, 96), (1, 34, 98), (2, 0, 99), (2, 4, 103)]
     assert held.done and not held.live
@@ -106,10 +106,10 @@ def test_streams_enter_before_decisions_each_in_order_into_the_lowest_free_slots
 
 
 def test_a_stream_without_a_slot_takes_the_decision_that_loses_least() -> None:
-    slots = (live(0), filling(1, "decision", 2), filling(2, "decision", 9).after_piece(), filling(3, "decision", 2))
+    slots = (live(0), filling(1, "decision", 2), filling(2, "decision", 9).after_part(), filling(3, "decision", 2))
     found = bind(Rules(slots=4), slots, [job(9)], [])
     assert found == (((3, 3),), ((3, 9),)), "of equals the newest"
-    advanced = (*slots[:3], slots[3].after_piece().after_piece())
+    advanced = (*slots[:3], slots[3].after_part().after_part())
     assert bind(Rules(slots=4), advanced, [job(9)], []).evict == ((1, 1),)
 
 
@@ -122,7 +122,7 @@ def test_streams_and_their_prompts_are_never_evicted() -> None:
 
 
 def test_an_evicted_decision_starts_again_at_the_head_with_its_order() -> None:
-    slots = (filling(1, "decision", 4).after_piece(), filling(2, "decision", 4))
+    slots = (filling(1, "decision", 4).after_part(), filling(2, "decision", 4))
     queue = (job(3, "decision"), job(7, "decision"))
     planned = plan(Rules(slots=2), slots, [job(8), job(9)], queue)
     after = settle(planned, slots, [job(8), job(9)], queue)
@@ -195,6 +195,39 @@ def test_the_piece_and_the_tail_of_one_prompt_are_different_rounds() -> None:
     plans, after = run(Rules(), (filling(0, "stream", 2, 3),), 3)
     assert [(one.piece, one.groups) for one in plans] == [(0, ()), (0, ()), (None, (((0, 3),),))]
     assert after == (live(0)._replace(job=job(0, pieces=2, rows=3)),)
+
+
+def test_a_piece_after_many_keys_is_computed_in_parts_beside_live_streams() -> None:
+    rules = Rules(piece=32, span=64)
+    plans, after = run(rules, (live(0), filling(1, "decision", 6, 3)), 13)
+    assert [one.part for one in plans[:-1]] == [
+        *[WHOLE] * 2,  # after 0 and 32 keys
+        *[Part(1, 2), Part(2, 2)] * 2,  # after 64 and 96
+        *[Part(1, 3), Part(2, 3), Part(3, 3)] * 2,  # after 128 and 160
+    ]
+    assert all(one.groups == (((0, 1),),) for one in plans[:-1]), "live streams have a row in each"
+    assert plans[-1].piece is None and after[1] is not None and after[1].done
+
+
+def test_a_piece_is_whole_with_no_stream_live_and_where_parts_are_off() -> None:
+    deep = filling(1, "decision", 9)._replace(pieces=4)
+    assert share(Rules(span=32), (None, deep)).part == WHOLE
+    assert share(Rules(span=0), (live(0), deep)).part == WHOLE
+    assert share(Rules(span=32), (live(0), deep)).part == Part(1, 6)
+
+
+def test_what_is_begun_goes_on_before_any_other_piece_and_keeps_its_parts() -> None:
+    deep = filling(5, "decision", 9)._replace(pieces=4)
+    begun = advance(share(Rules(span=80), (live(0), deep)), (live(0), deep))[1]
+    assert begun is not None and begun.begun == Part(1, 3) and begun.pieces == 4
+    first = filling(1, "stream", 1, passed=PATIENCE)
+    planned = share(Rules(span=80), (None, begun, first))
+    assert (planned.piece, planned.part) == (1, Part(2, 3)), "also when the streams are gone"
+    after = advance(share(Rules(span=80), (None, begun, first)), (None, begun, first))
+    assert (after[1].begun, after[2].passed) == (Part(2, 3), PATIENCE + 1)
+    last = advance(share(Rules(span=80), after), after)
+    assert (last[1].begun, last[1].pieces) == (None, 3)
+    assert share(Rules(span=80), last).piece == 2
 
 
 def test_a_job_may_work_in_the_round_that_admits_it() -> None:

@@ -43,6 +43,11 @@ def test_it_says_why_decisions_wait(policy: str, why: str) -> None:
     assert said.startswith("1 decision waits") and why in said
 
 
+def test_a_part_of_a_piece_is_told_as_one() -> None:
+    done = Round(0, 0.0, 0.1, 8, piece=Piece(3, 4, 2048, 32, part=2, parts=3))
+    assert words(done, "beside") == ["Slot 3 computed part 2 of 3 of a piece of request 4: prompt tokens 2048 to 2079."]
+
+
 def test_a_failed_round_says_so() -> None:
     assert words(Round(7, 1.0, 1.1, 8, error="no memory"), "beside") == ["The forward failed: no memory"]
 

@@ -155,6 +155,22 @@ def test_a_fit_has_no_cost_below_zero() -> None:
     assert (found.row, found.step, found.piece) == (0.0, pytest.approx(0.15), pytest.approx(0.3))
 
 
+def test_a_piece_in_parts_costs_each_round_its_share_and_is_fitted_so() -> None:
+    cost = Cost(step=0.05, piece=0.1, row=0.001, key=1e-4)
+    assert cost.seconds(1, 2, 1024, parts=2) == pytest.approx(0.05 + 0.002 + (0.1 + 0.1024) / 2)
+    shapes = [(start, parts, rows) for start in (0, 512, 1024, 2048) for parts in (1, 2, 3) for rows in (1, 4)]
+    rounds = [
+        Round(
+            0, 0.0, cost.seconds(1, rows, start, parts), 8, groups=1,
+            rows=(RowsOf(0, 0, "tail", rows),), piece=Piece(1, 1, start, 32, part=1, parts=parts),
+        )
+        for start, parts, rows in shapes
+    ]  # fmt: skip
+    rounds += [Round(0, 0.0, cost.seconds(1, rows), 8, groups=1, rows=(RowsOf(0, 0, "tail", rows),)) for rows in (1, 5)]
+    found = Cost.fit(rounds)
+    assert (found.step, found.piece, found.row, found.key) == pytest.approx((0.05, 0.1, 0.001, 1e-4))
+
+
 @pytest.mark.parametrize("parts", [{"groups": 1}, {"piece": Piece(0, 0, 0, 32)}, {}])
 def test_a_record_that_lacks_a_kind_of_work_is_not_fitted(parts: dict) -> None:
     with pytest.raises(InvalidRequest, match="rounds with a piece"):

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -23,6 +24,7 @@ class Runner:
     def __init__(self, forward: Forward, prefix: PrefixCache) -> None:
         self.forward = forward
         self.prefix = prefix
+        self._begun: dict[int, _Begun] = {}
 
     def seat(self, slot: int, work: Work) -> int | None:
         """Make a slot ready for a request; how many of its prompt's tokens were kept from an earlier one.
@@ -31,6 +33,8 @@ class Runner:
         """
         first = work.segments[0]
         body = first.body(self.prefix.piece)
+        if self._begun.pop(slot, None):  # its last request left amid a piece, whose rest is never to be computed
+            self.forward.clear(slot)
         self.forward.open(slot, work.room, work.marks)
         if not self.prefix.limit or not body:
             return None
@@ -68,9 +72,16 @@ class Runner:
             yield from reading.replies()
 
     def _fill(self, chunk: Chunk) -> Iterator[Reply]:
-        logits = self.forward.fill(chunk.slot, chunk.start, chunk.tokens)
-        reading = _Reading(logits[0], [(row, chunk.id, wanted) for row, wanted in chunk.wanted])
+        if chunk.part.number == 1:
+            logits, stations = self.forward.begin(chunk.slot, chunk.start, chunk.tokens, chunk.part.of)
+            reading = _Reading(logits[0], [(row, chunk.id, wanted) for row, wanted in chunk.wanted])
+            self._begun[chunk.slot] = _Begun(reading, stations)
+        reading, stations = self._begun[chunk.slot]
+        if not chunk.part.last:
+            mx.eval(stations[chunk.part.number - 1])
+            return
         mx.eval(reading.arrays, self.forward.state(chunk.slot))
+        del self._begun[chunk.slot]
         if self.prefix.wants(chunk.keep):
             saved = self.forward.save(chunk.slot, len(chunk.keep))
             mx.eval(saved)
@@ -83,8 +94,16 @@ class Runner:
         failures = {}
         for id, slot in slots.items():
             self.forward.clear(slot)
+            self._begun.pop(slot, None)
             failures[id] = failure("the model's forward failed, and everything else goes on", error)
         return failures
+
+
+class _Begun(NamedTuple):
+    """A piece whose graph is built: what is wanted of it, and what to evaluate for each part but the last."""
+
+    reading: "_Reading"
+    stations: Sequence[mx.array]
 
 
 class _Reading:

@@ -10,7 +10,7 @@ from lanes.engine.failure import failure
 from lanes.engine.turn import Cell, Chunk, Draw, Found, Outcome, Reply, Turn, Wanted
 from lanes.engine.work import DecisionWork, StreamWork, Work
 from lanes.errors import EngineFailed, LanesError
-from lanes.jobs import Held, Job
+from lanes.jobs import Held, Job, Part
 from lanes.plan import Rules, advance, bind, expired, settle, share
 from lanes.record import (
     Admitted,
@@ -102,7 +102,7 @@ class State:
         if plan.idle:
             return None
         groups = tuple(tuple(cell for slot, rows in group for cell in self._cells(slot, rows)) for group in plan.groups)
-        chunk = None if plan.piece is None else self._chunk(plan.piece)
+        chunk = None if plan.piece is None else self._chunk(plan.piece, plan.part)
         evicted = tuple(Evicted(slot, id) for slot, id in binding.evict)
         return Turn(now, plan, groups, chunk, tuple(self._seats()), admitted, evicted)
 
@@ -141,7 +141,7 @@ class State:
         for at in range(first, first + rows):
             yield Cell(slot, held.job.id, kind, segment.start + at, segment.tokens[at], wanted.get(at))
 
-    def _chunk(self, slot: int) -> Chunk:
+    def _chunk(self, slot: int, part: Part) -> Chunk:
         held = self._held(slot)
         work = self.works[held.job.id]
         segment = work.segments[held.leg]
@@ -149,7 +149,7 @@ class State:
         last = min(first + self.rules.piece, len(segment.tokens))
         wanted = tuple((at - first, want) for at, want in self._wanted(work, held.leg).items() if first <= at < last)
         keep = segment.tokens[:last] if held.leg == 0 and last == segment.body(self.rules.piece) else ()
-        return Chunk(slot, held.job.id, segment.start + first, segment.tokens[first:last], wanted, keep)
+        return Chunk(slot, held.job.id, segment.start + first, segment.tokens[first:last], wanted, keep, part)
 
     def _wanted(self, work: Work, leg: int) -> dict[int, Wanted]:
         draw = work.next_draw() if isinstance(work, StreamWork) else None

@@ -22,7 +22,7 @@ from lanes.forward import Exactness, prepare
 from lanes.forward.prefix import PrefixCache
 from lanes.models import load
 from lanes.models.loaded import ModelInfo
-from lanes.plan import Policy, Rules
+from lanes.plan import SPAN, Policy, Rules
 from lanes.record import Rounds
 
 JOIN = 5.0
@@ -47,11 +47,11 @@ class Options:
     stall_after: float
     progress: bool
 
-    def rules(self, width: int) -> Rules:
-        """The planner's rules, once the width is known."""
+    def rules(self, width: int, parted: bool = True) -> Rules:
+        """The planner's rules, once the width is known, and whether pieces can be computed in parts."""
         # Half the width for tails: a decision beside many streams is then four times as fast, for no longer gaps.
         tail = max(1, width // 2)
-        return Rules(self.slots, width, self.piece, self.policy, self.reserved, tail, self.queue)
+        return Rules(self.slots, width, self.piece, self.policy, self.reserved, tail, self.queue, SPAN if parted else 0)
 
 
 @dataclass(slots=True)
@@ -188,7 +188,7 @@ def _prepare(begun: Start) -> tuple[Runner, Served]:
     loaded = load(options.model, progress=options.progress)
     begun.check()
     forward, exactness = prepare(loaded, options.slots, options.piece, options.width, begun.check)
-    rules = options.rules(forward.width)
+    rules = options.rules(forward.width, parted=forward.packed)
     record = Rounds(options.slots, options.keep_rounds)
     prefix = PrefixCache(options.prefix_bytes, options.piece, cuttable=forward.packed)
     desk = Desk(State(rules, record, loaded.context))

@@ -7,6 +7,7 @@ import numpy as np
 
 from lanes.decisions.program import Read
 from lanes.errors import LanesError
+from lanes.jobs import WHOLE, Part
 from lanes.plan import Plan
 from lanes.record import Admitted, Evicted, Piece, Round, RowKind, RowsOf, Seat
 from lanes.sampling import Sampling
@@ -82,6 +83,11 @@ class Chunk(NamedTuple):
     wanted: tuple[tuple[int, Wanted], ...] = ()
     keep: tuple[int, ...] = ()
     """The prompt's tokens up to the piece's end, where the state after it may serve later prompts that begin alike."""
+    part: Part = WHOLE
+
+    def done(self, gained: bool) -> Piece:
+        """Its place in the record."""
+        return Piece(self.slot, self.id, self.start, len(self.tokens), int(gained), *self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +113,7 @@ class Turn:
             done,
             groups=len(self.groups),
             rows=tuple(rows.values()),
-            piece=Piece(chunk.slot, chunk.id, chunk.start, len(chunk.tokens), int(chunk.id in gained))
-            if chunk
-            else None,
+            piece=chunk and chunk.done(chunk.id in gained),
             admitted=self.admitted,
             evicted=self.evicted,
             seats=self.seats,

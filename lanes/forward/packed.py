@@ -52,9 +52,24 @@ class Packed:
 
     def fill(self, slot: int, start: int, tokens: Sequence[int]) -> mx.array:
         """One piece of a prompt at [start, start + len(tokens)); returns its logits, [1, tokens, vocabulary], lazy."""
-        kv = self.slots[slot]
-        views = [PieceView(layer, window, kv, start, self._overlap) for layer, window in enumerate(self.windows)]
-        return self.model(mx.array([tokens]), cache=views)
+        return self.begin(slot, start, tokens)[0]
+
+    def begin(
+        self, slot: int, start: int, tokens: Sequence[int], parts: int = 1
+    ) -> tuple[mx.array, Sequence[mx.array]]:
+        """A piece to be computed in `parts` parts: its logits as of `fill`, and what to evaluate for all but the last.
+
+        Where the evaluation pauses changes no bit: the graph is the same.
+        """
+        layers = len(self.windows)
+        stops = [max(1, layers * part // parts) for part in range(1, parts)]
+        soon = stops[0] if stops else layers  # what is not of the first part must not run ahead
+        views = [
+            PieceView(layer, window, self.slots[slot], start, self._overlap and layer < soon)
+            for layer, window in enumerate(self.windows)
+        ]
+        logits = self.model(mx.array([tokens]), cache=views)
+        return logits, [views[stop - 1].out for stop in stops]
 
     def rows(self, rows: Sequence[Row]) -> mx.array:
         """One forward over R packed rows, of which the first len(rows) are used; logits [R, vocabulary], lazy.

@@ -55,6 +55,14 @@ class Single:
         self._reach(slot, start + len(tokens))
         return logits
 
+    def begin(
+        self, slot: int, start: int, tokens: Sequence[int], parts: int = 1
+    ) -> tuple[mx.array, Sequence[mx.array]]:
+        """A piece, whole: what its layers keep is mlx-lm's own, and no place in it is known to pause at."""
+        if parts != 1:
+            raise ValueError(f"a piece of this route cannot be computed in {parts} parts")
+        return self.fill(slot, start, tokens), ()
+
     def rows(self, rows: Sequence[Row]) -> mx.array:
         """One forward a row, each the next token of its slot; logits [rows, vocabulary], lazy."""
         return mx.concatenate([self.fill(row.slot, row.position, [row.token])[:, -1] for row in rows])

@@ -87,6 +87,7 @@ class PieceView(View):
 
     def __init__(self, layer: int, window: int | None, slot: SlotKV, start: int, overlap: bool) -> None:
         super().__init__(layer, window)
+        self.out = mx.array(())
         self.slot = slot
         self.offset = start
         self.overlap = overlap
@@ -99,10 +100,10 @@ class PieceView(View):
         start = max(0, self.offset + 1 - self.window) if self.window else 0
         keys = self.slot.keys[self.layer][:, :, start:end]
         values = self.slot.values[self.layer][:, :, start:end]
-        out = attend_piece(queries, keys, values, scale, self.window, sinks)
+        self.out = attend_piece(queries, keys, values, scale, self.window, sinks)
         if self.overlap:
-            mx.async_eval(out)
-        return out
+            mx.async_eval(self.out)
+        return self.out
 
 
 def _along(rows: mx.array) -> mx.array:

@@ -56,13 +56,21 @@ def quiet_gaps(rounds: Sequence[Round], streams: int) -> list[float]:
     ]
 
 
-def piece_gaps(rounds: Sequence[Round], streams: int) -> list[float]:
-    """Gaps between the tokens of `streams` live streams, over rounds that also filled a piece of a prompt."""
-    return [
-        after.end - before.end
-        for before, after in pairwise(together(rounds, streams))
-        if after.piece is not None and after.decode_rows == streams
-    ]
+def piece_costs(rounds: Sequence[Round], streams: int, quiet: float) -> list[float]:
+    """What each whole piece added to gaps of `quiet` seconds between the tokens of `streams` live streams.
+
+    A piece in parts added to as many gaps; one that was begun before all were live, or never ended, is left out.
+    """
+    found: list[float] = []
+    added, parts = 0.0, 0
+    for before, after in pairwise(together(rounds, streams)):
+        if after.piece is None or after.decode_rows != streams:
+            continue
+        added, parts = (added, parts) if after.piece.part > 1 else (0.0, 0)
+        added, parts = added + after.end - before.end - quiet, parts + 1
+        if parts == after.piece.parts:
+            found.append(added)
+    return found
 
 
 def worst_gap(rounds: Sequence[Round]) -> float | None:

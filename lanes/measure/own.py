@@ -56,7 +56,7 @@ class Own:
         self._engine.stream(prompt, max_tokens=1, ignore_eos=True).result()
         self._engine.pause()
         pieces = [done for done in self._engine.rounds.since(first).rounds if done.piece]
-        return sum(done.piece.tokens for done in pieces if done.piece), pieces[-1].end - pieces[0].start
+        return sum(done.piece.filled for done in pieces if done.piece), pieces[-1].end - pieces[0].start
 
     def _step(self, rounds: int) -> None:
         if self._engine.step(rounds, STEP_S) < rounds:

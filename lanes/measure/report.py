@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from lanes.measure.figures import (
     Asked,
     middle,
-    piece_gaps,
+    piece_costs,
     quiet_gaps,
     same_answers,
     same_rows,
@@ -41,8 +41,8 @@ class StreamSpeed:
 class GapSeconds:
     """Seconds between two tokens of a stream.
 
-    quiet: the median over rounds that only decode. worst: the largest in the runs with decisions. piece: what the
-    median round with a piece of a prompt adds to a quiet one.
+    quiet: the median over rounds that only decode. worst: the largest of a run with decisions, the median of the runs.
+    piece: what the median piece of a prompt adds to quiet rounds, all its parts together.
     """
 
     quiet: float | None
@@ -157,12 +157,11 @@ def equal_bits(evidence: Evidence) -> EqualBits:
 
 def _gap_seconds(rounds: Sequence[Rounds], beside: Sequence[Rounds], streams: int) -> GapSeconds:
     quiet = middle(gap for run in rounds for gap in quiet_gaps(run, streams))
-    piece = middle(gap for run in beside for gap in piece_gaps(run, streams))
     worst = [gap for run in beside if (gap := worst_gap(run)) is not None]
     return GapSeconds(
         quiet=quiet,
-        worst=max(worst, default=None),
-        piece=None if quiet is None or piece is None else piece - quiet,
+        worst=middle(worst),
+        piece=None if quiet is None else middle(cost for run in beside for cost in piece_costs(run, streams, quiet)),
     )
 
 

@@ -30,6 +30,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Round], Any]]] = {
     "piece_id": ("object", lambda done: done.piece and done.piece.id),
     "piece_start": ("Int64", lambda done: done.piece and done.piece.start),
     "piece_tokens": ("Int64", lambda done: done.piece and done.piece.tokens),
+    "piece_part": ("Int64", lambda done: done.piece and done.piece.part),
+    "piece_parts": ("Int64", lambda done: done.piece and done.piece.parts),
     "submitted": ("int64", lambda done: len(done.submitted)),
     "admitted": ("int64", lambda done: len(done.admitted)),
     "evicted": ("int64", lambda done: len(done.evicted)),

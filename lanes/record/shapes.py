@@ -77,7 +77,10 @@ class RowsOf(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A stretch of one prompt, filled in this round: tokens [start, start + tokens)."""
+    """A stretch of one prompt: tokens [start, start + tokens), of whose work this round did one part.
+
+    Parts are numbered from 1 on; the stretch is filled with the last. Mostly there is only one.
+    """
 
     slot: int
     id: RequestId
@@ -85,6 +88,13 @@ class Piece(NamedTuple):
     tokens: int
     gained: int = 0
     """1 where the stream's first token came from this piece, as without packed rows; else 0."""
+    part: int = 1
+    parts: int = 1
+
+    @property
+    def filled(self) -> int:
+        """The prompt tokens that are filled with this round: all of them with the last part."""
+        return self.tokens if self.part == self.parts else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +159,7 @@ class Round:
     def filled(self) -> int:
         """The number of prompt tokens computed: the piece, tails and branches."""
         packed = sum(row.rows for row in self.rows if row.kind in ("tail", "branch"))
-        return packed + (self.piece.tokens if self.piece else 0)
+        return packed + (self.piece.filled if self.piece else 0)
 
 
 @dataclass(frozen=True, slots=True)

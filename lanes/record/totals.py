@@ -84,8 +84,8 @@ class Tally:
         self._sum("forwards", done.groups)
         self._add_rows(done)
         if done.piece:
-            self._sum("pieces", 1)
-            self._sum("prompt_tokens", done.piece.tokens)
+            self._sum("pieces", int(done.piece.part == done.piece.parts))
+            self._sum("prompt_tokens", done.piece.filled)
             self._sum("tokens", done.piece.gained)
         if done.error is not None:
             self._sum("errors", 1)

@@ -86,7 +86,8 @@ def _work(done: Round) -> dict[int, list[str]]:
     work: dict[int, list[str]] = {}
     if done.piece:
         piece = done.piece
-        work[piece.slot] = [f"piece {piece.start}-{piece.start + piece.tokens} of {piece.id}"]
+        part = f" (part {piece.part} of {piece.parts})" if piece.parts > 1 else ""
+        work[piece.slot] = [f"piece {piece.start}-{piece.start + piece.tokens} of {piece.id}{part}"]
     for row in done.rows:
         work.setdefault(row.slot, []).append(f"{row.kind} {row.rows} of {row.id}")
     return work

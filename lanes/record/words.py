@@ -45,7 +45,8 @@ def _ran(done: Round) -> Iterator[str]:
     if piece := done.piece:
         last = piece.start + piece.tokens - 1
         who = f"{kinds.get(piece.id, 'request')} {piece.id}"
-        yield f"slot {piece.slot} filled a piece of {who}: prompt tokens {piece.start} to {last}."
+        what = "filled" if piece.parts == 1 else f"computed part {piece.part} of {piece.parts} of"
+        yield f"slot {piece.slot} {what} a piece of {who}: prompt tokens {piece.start} to {last}."
     drew = [row for row in done.rows if row.kind == "decode"]
     if drew:
         yield f"{_slots(drew)} drew a token{' each' * (len(drew) > 1)}."

@@ -12,7 +12,8 @@ from lanes.record import Round
 class Cost:
     """Seconds of a round: overhead + step * groups + row * used rows + (piece + key * start, if there is a piece).
 
-    `start` is the position of the piece's first token: attention grows with the keys before it. The defaults are about
+    `start` is the position of the piece's first token: attention grows with the keys before it. A piece in parts costs
+    each of their rounds its share. The defaults are about
     those of a 135M model in float32 on 2 CPU cores with pieces of 32 tokens. Raises InvalidRequest for values below 0
     and for rounds that would take no time.
     """
@@ -31,10 +32,10 @@ class Cost:
         if min(self.step, self.piece) + self.overhead < 1e-9:
             raise InvalidRequest("a round must take time: a group or a piece with the overhead is below a nanosecond")
 
-    def seconds(self, groups: int, rows: int, piece: int | None = None) -> float:
+    def seconds(self, groups: int, rows: int, piece: int | None = None, parts: int = 1) -> float:
         """What a round of `groups` groups with `rows` used rows takes; `piece` is the position of its piece."""
         seconds = self.overhead + self.step * groups + self.row * rows
-        return seconds if piece is None else seconds + self.piece + self.key * piece
+        return seconds if piece is None else seconds + (self.piece + self.key * piece) / parts
 
     @classmethod
     def fit(cls, rounds: Iterable[Round]) -> "Cost":
@@ -52,9 +53,9 @@ class Cost:
             )
         features = {
             "step": [one.groups for one in done],
-            "piece": [one.piece is not None for one in done],
+            "piece": [1 / one.piece.parts if one.piece else 0 for one in done],
             "row": [one.used_rows for one in done],
-            "key": [one.piece.start if one.piece else 0 for one in done],
+            "key": [one.piece.start / one.piece.parts if one.piece else 0 for one in done],
             "overhead": [1] * len(done),
         }
         seconds = np.array([one.seconds for one in done])

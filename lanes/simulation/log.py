@@ -25,7 +25,7 @@ def log_round(
         width=rules.width,
         groups=len(planned.groups),
         rows=tuple(_rows(slot, rows, seats[slot], after[slot]) for group in planned.groups for slot, rows in group),
-        piece=None if planned.piece is None else _piece(planned.piece, seats[planned.piece], rules.piece),
+        piece=None if planned.piece is None else _piece(planned, planned.piece, seats[planned.piece], rules.piece),
         submitted=submitted,
         admitted=tuple(Admitted(slot, id, kinds[id]) for slot, id in planned.admit),
         evicted=tuple(Evicted(slot, id) for slot, id in planned.evict),
@@ -36,14 +36,8 @@ def log_round(
     )
 
 
-def piece_start(item: Held, piece: int) -> int:
-    """The position of the next piece's first token: a branch's pieces follow those of its trunk."""
-    trunk = item.job.legs[0]
-    return item.at(piece) + (trunk.pieces * piece if item.leg and not trunk.rows else 0)
-
-
-def _piece(slot: int, item: Held, piece: int) -> Piece:
-    return Piece(slot, item.job.id, piece_start(item, piece), piece)
+def _piece(planned: Plan, slot: int, item: Held, piece: int) -> Piece:
+    return Piece(slot, item.job.id, item.position(piece), piece, part=planned.part.number, parts=planned.part.of)
 
 
 def _rows(slot: int, rows: int, before: Held, after: Held | None) -> RowsOf:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from lanes import checks
 from lanes.errors import Busy, InvalidRequest
 from lanes.jobs import Job
-from lanes.plan import Plan, Policy, Queue, Rules, Slots, advance, check_room, expired, plan, settle
+from lanes.plan import SPAN, Plan, Policy, Queue, Rules, Slots, advance, check_room, expired, plan, settle
 from lanes.record import Finished, Round, Submitted
 from lanes.simulation.cost import Cost
 from lanes.simulation.ledger import SECOND, Ledger
-from lanes.simulation.log import log_round, piece_start
+from lanes.simulation.log import log_round
 from lanes.simulation.result import Left, Simulation
 from lanes.simulation.workload import Arrival, Workload
 
@@ -32,6 +32,7 @@ def simulate(
     reserved: int = 0,
     tail: int = 1,
     queue: int = 1024,
+    span: int = SPAN,
     record: bool = False,
 ) -> Simulation:
     """Run a workload through the engine's own planner, each round taking the time that `cost` says.
@@ -39,7 +40,7 @@ def simulate(
     `workload` is a `Workload`, or what `Workload.of` makes one of; the other options are those of `Rules`. With
     `record` the result's `log` holds every round. The same arguments give the same result. Raises InvalidRequest.
     """
-    rules = Rules(slots, width, piece, policy, reserved, tail, queue)
+    rules = Rules(slots, width, piece, policy, reserved, tail, queue, span)
     run = Run(rules, cost or Cost(), Workload.of(workload), checks.flag("record", record))
     while run.take():
         run.round()
@@ -143,8 +144,8 @@ class Run:
     def _took(self, planned: Plan, slots: Slots) -> int:
         rows = sum(rows for group in planned.groups for _, rows in group)
         item = None if planned.piece is None else slots[planned.piece]
-        start = None if item is None else piece_start(item, self.rules.piece)
-        return round(self.cost.seconds(len(planned.groups), rows, start) * SECOND)
+        start = None if item is None else item.position(self.rules.piece)
+        return round(self.cost.seconds(len(planned.groups), rows, start, planned.part.of) * SECOND)
 
     def _repeats(self, took: int) -> int:
         """The number of rounds that start before anything can change: a finish, an arrival or a deadline."""
