@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -120,8 +121,14 @@ def test_a_frame_keeps_its_index_and_columns(engine: lanes.Engine) -> None:
 def test_rows_keep_their_order_where_a_later_one_is_done_first(engine: lanes.Engine) -> None:
     rows = ["a long message " * 60, *TEXTS[:3]]
     terms = Terms.read({"team": TEAM}, "codes", 1, None, False, None, None)
-    with closing(Window(engine, terms, 4).lines(read_rows(rows, None))) as lines:
-        assert next(lines).number > 0
+    engine.pause()
+    with closing(Window(engine, terms, 4).lines(read_rows(rows, None))) as lines, ThreadPoolExecutor(1) as thread:
+        first = thread.submit(next, lines)
+        try:
+            until(lambda: len(engine.snapshot().waiting) == 4)
+        finally:
+            engine.resume()  # the four rows have come by now: the long one is the first to begin
+        assert first.result(WAIT).number > 0
     alone = [lanes.ask(engine, row, {"team": TEAM}).result(WAIT)["team"].logs.tolist() for row in rows]
     assert swept(engine, rows)["team.logs"].tolist() == alone
 
