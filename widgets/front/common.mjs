@@ -70,8 +70,10 @@ function tape(own, panel, name) {
   return (cut) => {
     const have = known.first + known.items.length;
     if (cut.from > Math.max(have, cut.gone)) {
-      if (Date.now() - known.asked > LATE_MS) own.send("again", { panel, tape: name, have });
-      known.asked = Date.now();
+      if (Date.now() - known.asked > LATE_MS) {
+        known.asked = Date.now(); // before it is sent: all views are drawn anew meanwhile
+        own.send("again", { panel, tape: name, have });
+      }
     } else {
       if (cut.from > have) [known.first, known.items] = [cut.from, []];
       known.items.push(...cut.items.slice(known.first + known.items.length - cut.from));
