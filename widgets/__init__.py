@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanes_widgets.board import Board
+    from lanes_widgets.streams import Streams
     from lanes_widgets.timeline import Timeline
 
-__all__ = ["Board", "Timeline"]
+__all__ = ["Board", "Streams", "Timeline"]
 
-_HOME = {"Board": "board", "Timeline": "timeline"}
+_HOME = {"Board": "board", "Streams": "streams", "Timeline": "timeline"}
 
 
 def __getattr__(name: str) -> Any:
