@@ -52,5 +52,8 @@ class Panel:
         """What is to be shown now, to be kept; on any thread."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """The widget is taken away: give up what is still on its way for it; on any thread."""
+
 
 MakePanel = Callable[["Engine"], Panel]

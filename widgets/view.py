@@ -112,6 +112,8 @@ class View(anywidget.AnyWidget):
         if self._parts:  # one that was refused at the door has nothing to close
             with self._writing:
                 super().close()
+            for part in self._parts:
+                part.close()
             self._parts, self._acts = (), Acts({})
 
     # --- its other forms ----------------------------------------------------------------------------------------

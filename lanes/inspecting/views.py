@@ -10,7 +10,7 @@ from lanes.record.show import html_table, text_table
 
 if TYPE_CHECKING:
     from lanes.inspecting.report import Label, LabelReport
-    from lanes.inspecting.spellings import Spelling
+    from lanes.inspecting.spellings import Spelling, Verdict
 
 HEAD = ("label", "spelling", "tokens", "first", "whole", "")
 _WIDE = 40  # characters of a text in a table
@@ -19,10 +19,10 @@ _MANY = 6  # tokens of a spelling in a table
 
 def text(report: "LabelReport") -> str:
     """The table of spellings, then what it means, line by line."""
-    lines = [f"LabelReport: {title(report)}", text_table(HEAD, _rows(report))]
+    lines = [f"LabelReport: {title(report)}", text_table(HEAD, rows(report))]
     lines += [f"likeliest: {', '.join(f'{one.text!r} {share(one.probability)}' for one in report.top)}"]
-    lines += [f"prompt: {line}" for line in _ending(report)]
-    lines += [f"note: {note}" for note in _notes(report)]
+    lines += [f"prompt: {line}" for line in prompt_lines(report)]
+    lines += [f"note: {note}" for note in notes(report)]
     lines += [f"suggestion: {suggestion}" for suggestion in report.suggestions]
     return "\n".join(lines)
 
@@ -31,12 +31,12 @@ def html(report: "LabelReport") -> str:
     """The same, with the likeliest tokens as bars."""
     side = bars(((repr(one.text), one.probability or 0.0) for one in report.top), "the likeliest tokens")
     blocks = "".join(
-        f'<div style="margin:4px 16px 4px 0">{part}</div>' for part in (html_table(HEAD, _rows(report)), side)
+        f'<div style="margin:4px 16px 4px 0">{part}</div>' for part in (html_table(HEAD, rows(report)), side)
     )
     return (
         f'<div style="color:{TEXT}"><div><b>{escape(title(report))}</b></div>'
         f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{blocks}</div>'
-        f"{_paragraphs(_ending(report), FAINT)}{_paragraphs(_notes(report), WARN)}"
+        f"{_paragraphs(prompt_lines(report), FAINT)}{_paragraphs(notes(report), WARN)}"
         f"{_paragraphs((f'→ {suggestion}' for suggestion in report.suggestions), TEXT)}</div>"
     )
 
@@ -52,7 +52,16 @@ def title(report: "LabelReport") -> str:
     return ", ".join(filter(None, (counted, able, masses, best)))
 
 
-def _rows(report: "LabelReport") -> Iterator[tuple[str, ...]]:
+def remark_on(label: str, verdict: "Verdict") -> str:
+    """What is to be said of a label among the others, "" for nothing."""
+    if verdict.fault or not verdict.begins:
+        return verdict.fault
+    others = ", ".join(map(repr, verdict.begins))
+    return f"{label!r} is the beginning of {others}: the model's end token tells them apart"
+
+
+def rows(report: "LabelReport") -> Iterator[tuple[str, ...]]:
+    """A row of `HEAD` for each spelling of each label."""
     for label in report.labels:
         for at, one in enumerate(label.variants):
             name = "" if at else _short(label.text)
@@ -71,18 +80,17 @@ def _tokens(one: "Spelling") -> str:
     return " ".join(f"{piece!r} ({token})" for piece, token in pairs[:_MANY]) + more or "-"
 
 
-def _ending(report: "LabelReport") -> list[str]:
+def prompt_lines(report: "LabelReport") -> list[str]:
+    """How the prompt ends, and what can be seen of that."""
     return [f"ends in {' '.join(f'{one.text!r} ({one.id})' for one in report.ending)}", *report.remarks]
 
 
-def _notes(report: "LabelReport") -> Iterator[str]:
+def notes(report: "LabelReport") -> Iterator[str]:
+    """What is wrong with the labels, each thing once."""
     told: dict[str, None] = {}
     for label in report.labels:
-        if label.verdict.fault:
-            told[label.verdict.fault] = None
-        elif label.verdict.begins:
-            others = ", ".join(map(repr, label.verdict.begins))
-            told[f"{label.text!r} is the beginning of {others}: the model's end token tells them apart"] = None
+        if said := remark_on(label.text, label.verdict):
+            told[said] = None
     if report.refusal and all(label.usable for label in report.labels):
         told[report.refusal] = None
     yield from told

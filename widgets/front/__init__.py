@@ -16,8 +16,9 @@ def module(*panels: str) -> str:
 
 @cache
 def style() -> str:
-    """The CSS of all widgets."""
-    return _read("style.css")
+    """The CSS of all widgets: what they share, then what each has of its own."""
+    own = sorted(entry.name for entry in files(__name__).iterdir() if entry.name.endswith(".css"))
+    return "\n".join(map(_read, sorted(own, key="style.css".__ne__)))
 
 
 def _below(panel: str) -> list[str]:
