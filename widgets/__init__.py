@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanes_widgets.board import Board
+    from lanes_widgets.desk import Desk
     from lanes_widgets.streams import Streams
     from lanes_widgets.timeline import Timeline
 
-__all__ = ["Board", "Streams", "Timeline"]
+__all__ = ["Board", "Desk", "Streams", "Timeline"]
 
-_HOME = {"Board": "board", "Streams": "streams", "Timeline": "timeline"}
+_HOME = {"Board": "board", "Desk": "desk", "Streams": "streams", "Timeline": "timeline"}
 
 
 def __getattr__(name: str) -> Any:
