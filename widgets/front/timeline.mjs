@@ -1,21 +1,22 @@
 // The timeline: what is shown of it, by mouse, by keys and by buttons; the story of one request below.
-const FIRST_SPAN = 6000, LEAST_SPAN = 5, RECENT = 60;
+const FIRST_SPAN = 6000, LEAST_SPAN = 5, NEWEST = 0.98, RECENT = 60;
 const HELP = "Arrow keys move and choose a request, Enter tells its story, plus and minus zoom, Home, End and 0 show the beginning, the newest round, all.";
 
 PANELS.timeline = (port) => {
   let live = null, reference = null, referenceName = "", cutting = null, frame = null, asked = 0, closed = false;
   const view = { left: 0, span: FIRST_SPAN, live: true };
-  const seen = { cursor: null, chosen: null, pointers: new Map(), moved: 0, pinch: 0 };
+  const seen = { cursor: null, chosen: null };
   let scene = { blocks: [], axis: 0, height: 0, width: 0 };
 
+  const ask = (what, given) => !closed && port.send(what, given);
   const button = (text, title, onclick) => h("button", { type: "button", class: "lanes-button", title, onclick }, text);
   const buttons = {
     live: button("Live", "Follow the newest round ( End )", () => follow(true)),
     all: button("All", "Show the whole run ( 0 )", () => showAll()),
     wider: button("−", "Show more time ( - )", () => zoom(2)),
     closer: button("+", "Show less time ( + )", () => zoom(0.5)),
-    save: button("Save trace", "Write the record as a file for ui.perfetto.dev", () => port.send("save_trace")),
-    keep: button("", "", () => port.send(frame.reference ? "drop_run" : "keep_run")),
+    save: button("Save trace", "Write the record as a file for ui.perfetto.dev", () => ask("save_trace")),
+    keep: button("", "", () => ask(frame.reference ? "drop_run" : "keep_run")),
   };
   const mode = h("span", { class: "lanes-faint" });
   const select = h("select", {
@@ -24,10 +25,18 @@ PANELS.timeline = (port) => {
   });
   const canvas = h("canvas", {
     class: "lanes-canvas", tabindex: "0", role: "application", "data-lm-suppress-shortcuts": "true",
-    onkeydown: (event) => onKey(event), onwheel: (event) => onWheel(event),
-    onpointerdown: (event) => onDown(event), onpointermove: (event) => onMove(event),
-    onpointerup: (event) => onUp(event), onpointercancel: (event) => seen.pointers.delete(event.pointerId),
-    onpointerleave: () => { seen.cursor = null; say(hover, ""); redraw(); },
+    onkeydown: (event) => onKey(event),
+    ...timelineHands({
+      share: (x) => (x - LEFT) / Math.max(1, scene.width - LEFT - RIGHT),
+      zoom: (factor, share) => { view.live &&= share > 0.9; zoom(factor, view.live ? NEWEST : share); },
+      pan: (share) => pan(share),
+      tap: (point) => { const found = timelineHit(scene, point).request; if (found) tell(found); },
+      over: (point) => {
+        seen.cursor = point && point.x > LEFT && point.x < scene.width - RIGHT ? point.x : null;
+        say(hover, point ? timelineHit(scene, point).words : "");
+        redraw();
+      },
+    }),
   });
   const hover = h("p", { class: "lanes-hover" });
   const legend = h("div", { class: "lanes-row lanes-legend", "aria-hidden": "true" }, ...Object.values(SIGN_NAMES).map((name) =>
@@ -36,7 +45,7 @@ PANELS.timeline = (port) => {
   const story = h("div", { class: "lanes-story", role: "region", "aria-label": "Story", "aria-live": "polite" },
     h("div", { class: "lanes-row lanes-apart" }, title, h("span", { class: "lanes-row" },
       button("Show", "Move to where it is", () => show(frame.story.id)),
-      button("Close", "Tell no story", () => port.send("tell_story", { id: null })))), words);
+      button("Close", "Tell no story", () => ask("tell_story", { id: null })))), words);
   const saved = h("p", { class: "lanes-faint" });
   const node = h("section", { class: "lanes-panel", "aria-label": "Timeline" },
     h("div", { class: "lanes-row lanes-apart" },
@@ -53,23 +62,28 @@ PANELS.timeline = (port) => {
   };
   const settle = () => {
     view.span = Math.min(Math.max(view.span, LEAST_SPAN), Math.max(total() * 1.1, FIRST_SPAN));
-    if (view.live) view.left = Math.max(0, liveEnd() - view.span * 0.98);
+    if (view.live) view.left = Math.max(0, liveEnd() - view.span * NEWEST);
     else view.left = Math.min(Math.max(view.left, -0.02 * view.span), Math.max(0, total() - view.span * 0.3));
   };
   const follow = (on) => { view.live = on; redraw(); };
   const showAll = () => { Object.assign(view, { left: 0, span: total() * 1.02, live: false }); redraw(); };
-  const zoom = (factor, share = view.live ? 0.98 : 0.5) => {
+  const zoom = (factor, share = view.live ? NEWEST : 0.5) => {
     const at = view.left + view.span * share;
     view.span = Math.max(LEAST_SPAN, view.span * factor);
     view.left = at - view.span * share;
     redraw();
   };
   const pan = (share) => { view.live = false; view.left += view.span * share; redraw(); };
+  /** From when to when a request of the live run is drawn, since its first round; null before that. */
+  const spanOf = (request) => {
+    const zero = scene.blocks.at(-1)?.zero ?? null, came = request?.came ?? request?.stays[0]?.from ?? null;
+    if (zero === null || came === null) return null;
+    const until = (request.end === null ? live.end() : live.across(request.end)) - zero;
+    return until < 0 ? null : { from: live.across(came) - zero, until };
+  };
   const show = (id) => {
-    const request = live.requests.get(id), block = scene.blocks.at(-1);
-    if (!request || block.zero === null) return;
-    const from = live.across(request.came ?? request.stays[0]?.from ?? 0) - block.zero;
-    const until = (request.end === null ? live.end() : live.across(request.end)) - block.zero;
+    const { from, until } = spanOf(live.requests.get(id)) ?? {};
+    if (from === undefined) return;
     Object.assign(view, { span: Math.max((until - from) * 1.25, 200), live: false });
     view.left = from - (view.span - (until - from)) / 2;
     redraw();
@@ -80,21 +94,17 @@ PANELS.timeline = (port) => {
   const choose = (name) => {
     const request = [...live.requests.values()].find((one) => String(one.id) === name);
     if (request) tell(request);
-    else port.send("tell_story", { id: null });
+    else ask("tell_story", { id: null });
   };
-  const tell = (request) => { seen.chosen = request.id; if (!closed) port.send("tell_story", { id: request.id }); redraw(); };
-  const timeAt = (x) => view.left + ((x - LEFT) / Math.max(1, scene.width - LEFT - RIGHT)) * view.span;
-  const spot = (event) => ({ x: event.offsetX, y: event.offsetY });
-
+  const tell = (request) => { seen.chosen = request.id; ask("tell_story", { id: request.id }); redraw(); };
   const step = (by) => {
-    const own = [...live.requests.values()].filter((request) => request.came !== null || request.stays.length);
+    const own = [...live.requests.values()].filter(spanOf);
     if (!own.length) return;
     const at = own.findIndex((request) => request.id === seen.chosen);
     const next = own[at < 0 ? own.length - 1 : Math.min(Math.max(at + by, 0), own.length - 1)];
     seen.chosen = next.id;
     say(hover, requestWords(live, next).replace("Click", "Enter"));
-    const block = scene.blocks.at(-1), from = live.across(next.came ?? next.stays[0].from) - block.zero;
-    const until = (next.end === null ? live.end() : live.across(next.end)) - block.zero;
+    const { from, until } = spanOf(next);
     if (until < view.left || from > view.left + view.span) Object.assign(view, { live: false, left: from - view.span * 0.2 });
     redraw();
   };
@@ -103,83 +113,13 @@ PANELS.timeline = (port) => {
     "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: showAll,
     Home: () => { Object.assign(view, { left: 0, live: false }); redraw(); }, End: () => follow(true),
     Enter: () => live.requests.has(seen.chosen) && tell(live.requests.get(seen.chosen)),
-    Escape: () => port.send("tell_story", { id: null }),
+    Escape: () => ask("tell_story", { id: null }),
   };
   const onKey = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
     event.stopPropagation();
     keys[event.key]();
-  };
-  const onWheel = (event) => {
-    if (event.ctrlKey || event.metaKey) {
-      event.preventDefault();
-      const share = (spot(event).x - LEFT) / (scene.width - LEFT - RIGHT);
-      const newest = view.live && share > 0.9;
-      view.live = newest;
-      zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 60), newest ? 0.98 : share);
-    } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      event.preventDefault();
-      pan(event.deltaX / (scene.width - LEFT - RIGHT));
-    }
-  };
-  const onDown = (event) => {
-    if (event.button !== 0) return;
-    seen.pointers.set(event.pointerId, spot(event));
-    seen.moved = 0;
-    canvas.setPointerCapture(event.pointerId);
-  };
-  const onMove = (event) => {
-    const at = spot(event), before = seen.pointers.get(event.pointerId);
-    if (before) {
-      seen.pointers.set(event.pointerId, at);
-      seen.moved += Math.abs(at.x - before.x);
-      if (seen.pointers.size === 2) pinch();
-      else if (seen.moved > 3) pan((before.x - at.x) / (scene.width - LEFT - RIGHT));
-    } else seen.pinch = 0;
-    seen.cursor = at.x > LEFT && at.x < scene.width - RIGHT ? at.x : null;
-    say(hover, hit(at).words);
-    redraw();
-  };
-  const pinch = () => {
-    const [a, b] = [...seen.pointers.values()], apart = Math.max(10, Math.abs(a.x - b.x));
-    if (seen.pinch) {
-      view.live = false;
-      zoom(seen.pinch / apart, ((a.x + b.x) / 2 - LEFT) / (scene.width - LEFT - RIGHT));
-    }
-    seen.pinch = apart;
-  };
-  const onUp = (event) => {
-    seen.pointers.delete(event.pointerId);
-    seen.pinch = 0;
-    if (seen.moved > 3) return;
-    const found = hit(spot(event)).request;
-    if (found) tell(found);
-  };
-
-  /** What lies under a point: words, and the request of the live run there. */
-  const hit = ({ x, y }) => {
-    const block = scene.blocks.find((one) => y >= one.head && y < one.end + SPACE / 2);
-    if (!block || block.zero === null || x < LEFT) return { words: "" };
-    const { run } = block, drawn = block.zero + timeAt(x), place = run.at(drawn);
-    const own = (request) => (block.dim ? undefined : request);
-    if (y < block.first - 2) {
-      const close = (5 * view.span) / scene.width;
-      const found = [...run.requests.values()].find((request) => {
-        if (request.came === null) return false;
-        const bar = requestBar(run, block.band, request), until = request.kind === "decision" ? request.end : request.stays[0]?.from ?? request.end;
-        const from = run.across(request.came) - close, to = (until === null ? run.end() : run.across(until)) + close;
-        return y >= bar.y - 2 && y <= bar.y + bar.height + 2 && drawn >= from && drawn <= to;
-      });
-      if (found) return { words: requestWords(run, found), request: own(found) };
-      return { words: place < 0 ? "" : waitingWords(run, place) };
-    }
-    if (place < 0) return { words: drawn >= block.zero && drawn < run.end() ? "Idle: no round ran." : "" };
-    const slot = y < block.strips ? Math.floor((y - block.first) / block.lane) : Math.floor((y - block.strips) / block.strip);
-    if (slot < 0 || slot >= run.slots) return { words: "" };
-    const seat = run.seats[place][slot];
-    const words = y < block.strips ? slotWords(run, place, slot) : gapWords(run, place, slot, scene.quiet);
-    return { words, request: own(seat && run.requests.get(seat.id)) };
   };
 
   // --- pictures ---
@@ -192,7 +132,7 @@ PANELS.timeline = (port) => {
     });
   };
   const paint = () => {
-    const blocks = [{ run: live, title: frame.reference ? `live: ${frame.figures ?? ""}` : "", origin: live.from(frame.origin) }];
+    const blocks = [{ run: live, title: !frame.reference ? "" : frame.figures ? `live: ${frame.figures}` : "live", origin: live.from(frame.origin) }];
     if (reference) {
       blocks.unshift({ run: reference, dim: true, title: `${frame.reference.title}: ${frame.reference.figures}`, origin: 0 });
     }
@@ -206,6 +146,7 @@ PANELS.timeline = (port) => {
       story: frame.story, pieces: new Set(frame.story?.pieces), paid: new Set(frame.story?.paid), quiet: null,
     };
     if (canvas.style.height !== `${scene.height}px`) canvas.style.height = `${scene.height}px`;
+    hover.classList.toggle("lanes-two", scene.width < 640);
     settle();
     Object.assign(scene, view);
     paintTimeline(canvas, scene);
@@ -220,7 +161,7 @@ PANELS.timeline = (port) => {
     const comparing = Boolean(frame.reference);
     if (live === null || cutting === comparing) {
       cutting = !comparing;
-      live = timelineRun(frame.slots, cutting);
+      live = timelineRun(frame.slots, cutting, MOST_ROUNDS);
     }
     live.take(port.tape("rounds")(frame.rounds));
     if (!comparing) [reference, referenceName] = [null, ""];
@@ -228,7 +169,6 @@ PANELS.timeline = (port) => {
       const { tape: name, slots, rounds } = frame.reference;
       if (name !== referenceName) {
         [reference, referenceName] = [timelineRun(slots, false), name];
-        view.live = view.left !== 0 || view.live;
       }
       reference.take(port.tape(name)(rounds));
     }
@@ -264,20 +204,6 @@ PANELS.timeline = (port) => {
 function option(first) {
   const node = h("option", { value: first ? String(first.id) : "" });
   return { node, draw: (one) => say(node, one ? `${one.kind} ${one.id} · ${one.reason ?? (one.stays.length ? "in a slot" : "waits")}` : "Story of …") };
-}
-
-function waitingWords(run, place) {
-  const [streams, decisions] = run.waiting[place] || [0, 0];
-  const round = `Round ${run.numbers[place]}`;
-  return streams || decisions ? `${round}: ${many(streams, "stream")} and ${many(decisions, "decision")} in the queue.` : `${round}: nobody waits.`;
-}
-
-function gapWords(run, place, slot, quiet) {
-  const own = run.gaps[slot], at = placeOf(own.round, place - 1) + 1;
-  if (at >= own.round.length || own.at[at] - own.ms[at] > run.ends[place]) return "No gap of a stream here.";
-  const beside = own.beside[at] ? ", beside a piece" : "";
-  const usual = quiet == null ? "" : ` The quiet gap in view is ${quiet.toFixed(1)} ms.`;
-  return `Stream ${own.id[at]}: ${own.ms[at].toFixed(1)} ms between two tokens, the second in round ${run.numbers[own.round[at]]}${beside}.${usual}`;
 }
 
 /** Call again after a new size or theme, for as long as the node is there. */

@@ -23,8 +23,9 @@ function placeOf(values, wanted) {
   return low - 1;
 }
 
-/** With `cutting`, long waits between rounds are drawn short: `across` is where a time lies then. */
-function timelineRun(slots, cutting) {
+/** With `cutting`, long waits between rounds are drawn short: `across` is where a time lies then. Beyond the `most` rounds
+ * the older ones go. */
+function timelineRun(slots, cutting, most = Infinity) {
   const run = {};
   const clear = () => Object.assign(run, {
     slots, used: 0, first: null, numbers: [], starts: [], ends: [], parts: [], seats: [], waiting: [], more: [],
@@ -64,7 +65,7 @@ function timelineRun(slots, cutting) {
       clear();
       run.used = run.first = known.first;
     }
-    if (run.numbers.length > MOST_ROUNDS) forget(known);
+    if (run.numbers.length > most) forget(known);
     const before = run.used;
     for (; run.used < known.first + known.items.length; run.used++) takeItem(known.items[run.used - known.first]);
     return run.used > before;
@@ -164,37 +165,4 @@ function timelineRun(slots, cutting) {
     own.beside.push(beside);
   };
   return run;
-}
-
-const SAYS = {
-  "=": "drew a token", "~": "verified proposed tokens", "+": "ran the end of its prompt in free rows",
-  "*": "ran its branches in free rows", "-": "was held, with no work", "#": "filled a piece",
-};
-
-/** One slot in one round, in words. */
-function slotWords(run, place, slot) {
-  const more = run.more[place], seat = run.seats[place][slot];
-  const ms = (run.ends[place] - run.starts[place]).toFixed(1);
-  const head = `Round ${run.numbers[place]}, ${ms} ms. Slot ${slot}`;
-  if (!seat) return `${head} was free.`;
-  const did = [...(run.parts[place][slot] ?? "")].map((sign) => {
-    if (sign !== "#" || !more.piece) return SAYS[sign];
-    const [, , start, tokens, part, parts] = more.piece;
-    const which = parts > 1 ? `computed part ${part} of ${parts} of a piece` : "filled a piece";
-    return `${which}: prompt tokens ${start} to ${start + tokens - 1}`;
-  });
-  const failed = more.error ? ` The forward failed: ${more.error}` : "";
-  return `${head}, ${seat.kind} ${seat.id}, ${did.join(" and ") || SAYS["-"]}.${failed}`;
-}
-
-/** A request on its way, in words. */
-function requestWords(run, request) {
-  const name = `${request.kind === "decision" ? "Decision" : "Stream"} ${request.id}`;
-  if (request.came === null) return `${name} came before the rounds that are kept.`;
-  const first = request.stays[0];
-  const waited = first ? `waited ${seconds((first.from - request.came) / 1000)}` : "waits for a slot";
-  const outs = request.stays.filter((stay) => stay.out).length;
-  const out = outs ? `, was evicted ${outs === 1 ? "once" : `${outs} times`}` : "";
-  const end = request.end === null ? "" : `, ${request.reason} after ${seconds((request.end - request.came) / 1000)}`;
-  return `${name} ${first || request.end === null ? waited : "had no slot"}${out}${end}. Click for its story.`;
 }
