@@ -130,32 +130,33 @@ function streamCard(first, port) {
 function tokenText(take, tell, label) {
   const box = h("div", { class: "lanes-text", tabindex: "0", role: "group", "aria-label": label, "data-lm-suppress-shortcuts": "true" });
   const rest = h("span", { class: "lanes-rest", title: "Held back until the stream ended" });
-  box.append(rest);
   let items = [];
+  const spans = [];
+  let block = null;
   let drawn = 0;
   let follows = true;
   let here = -1;
   let walked = false;
   const mark = (at) => {
     if (at === here) return;
-    box.children[here]?.classList.remove("lanes-here");
+    spans[here]?.classList.remove("lanes-here");
     here = at;
-    box.children[here]?.classList.add("lanes-here");
+    spans[here]?.classList.add("lanes-here");
     tell(here < 0 ? "" : tokenWords(items[here], here));
   };
   const walk = (at) => {
     walked = true;
     mark(Math.max(0, Math.min(drawn - 1, at)));
-    box.children[here].scrollIntoView({ block: "nearest" });
+    spans[here].scrollIntoView({ block: "nearest" });
     follows = textAtEnd(box);
   };
   const beside = (step) => {
-    const from = box.children[here].getBoundingClientRect();
+    const from = spans[here].getBoundingClientRect();
     let best = here;
     let least = Infinity;
     let row = null;
     for (let at = here + step; at >= 0 && at < drawn; at += step) {
-      const [place] = box.children[at].getClientRects();
+      const [place] = spans[at].getClientRects();
       if (!place || Math.abs(place.top - from.top) < 4) continue;
       row ??= place.top;
       if (Math.abs(place.top - row) > 4) break;
@@ -184,12 +185,18 @@ function tokenText(take, tell, label) {
   box.addEventListener("pointerleave", () => walked || mark(-1));
   box.addEventListener("blur", () => mark(-1));
   box.addEventListener("scroll", () => { follows = textAtEnd(box); }, { passive: true });
+  /** A block ends with its line, so that the page lays out the last one alone when a token comes. */
+  const add = (item) => {
+    if (!block) box.append((block = h("div")));
+    spans.push(tokenSpan(item, drawn));
+    block.append(spans.at(-1));
+    if (item[1].endsWith("\n") || block.childElementCount >= BLOCK_TOKENS) block = null;
+  };
   const draw = (stream) => {
     items = take(stream.tape).items;
     if (items.length > drawn) {
-      const fresh = document.createDocumentFragment();
-      for (; drawn < items.length; drawn += 1) fresh.append(tokenSpan(items[drawn], drawn));
-      box.insertBefore(fresh, rest);
+      for (; drawn < items.length; drawn += 1) add(items[drawn]);
+      (block ?? box).append(rest);
       if (follows) box.scrollTop = box.scrollHeight;
     }
     say(rest, drawn === stream.count ? stream.rest : "");
@@ -198,11 +205,12 @@ function tokenText(take, tell, label) {
   return { node: box, draw };
 }
 
+const BLOCK_TOKENS = 1000;
 const textAtEnd = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
 
 function tokenSpan([, piece, logprob], at) {
   const kind = piece === "" ? " lanes-mute" : piece.includes("\n") ? " lanes-newline" : "";
-  const span = h("span", { class: `lanes-tok${kind}` }, piece);
+  const span = h("span", { class: `lanes-tok${at % 2 ? " lanes-even" : ""}${kind}` }, piece);
   if (logprob != null && logprob < -0.7) span.style.setProperty("--odd", (1 - Math.exp(logprob)).toFixed(2));
   span.lanesAt = at;
   return span;
