@@ -115,6 +115,11 @@ def test_beside_answers_beside_the_streams_and_idle_behind_them() -> None:
     assert beside.gaps.worst is not None and beside.gaps.worst <= worst, "a quiet step and one piece and a half"
 
 
+def test_a_measure_that_there_is_not_is_refused_by_name() -> None:
+    with pytest.raises(InvalidRequest, match="one of wait, ttft, latency, gap, got 'total'"):
+        simulate((stream(0, 1, 2),)).spread("total", "stream")  # pyright: ignore[reportArgumentType]
+
+
 def test_a_long_prompt_beside_streams_stretches_no_gap_beyond_one_piece() -> None:
     workload = every(0, 4, "stream", output=400) + every(0, 1, "stream", prompt=2000, first=5)
     assert simulate(workload, cost=WHOLE).gaps.worst == 11.0

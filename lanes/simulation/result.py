@@ -4,8 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from lanes.errors import InvalidRequest
 from lanes.plan import Rules
 from lanes.record import Kind, Round
 from lanes.simulation.cost import Cost
@@ -100,7 +101,9 @@ class Simulation:
         return sum(outcome.evictions for outcome in self.outcomes)
 
     def spread(self, measure: Measure, kind: Kind) -> Spread:
-        """The spread of one measure over the requests of one kind that have it."""
+        """The spread of one measure over the requests of one kind that have it; InvalidRequest for no measure."""
+        if measure not in get_args(Measure):
+            raise InvalidRequest(f"measure must be one of {', '.join(get_args(Measure))}, got {measure!r}")
         values = (getattr(outcome, measure) for outcome in self.outcomes if outcome.kind == kind)
         return Spread.of(Counter(value for value in values if value is not None))
 
