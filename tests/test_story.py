@@ -1,6 +1,7 @@
 """The story of one request: on rounds made by hand, with numbers that can be checked by head, and on an engine."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from stories import SLOTS, WIDTH, stories
 
 import lanes
 from lanes.record import Admitted, Evicted, Finished, Kind, Piece, Round, RowsOf, Seat, Submitted
-from lanes.record.story import Wait, story
+from lanes.record.story import AROUND, Wait, story
 from lanes.record.tolls import Toll, gaps_by_round, quiet_gap, tolls
 
 QUIET, PIECE = 0.5, 1.25
@@ -175,6 +176,14 @@ def test_without_a_quiet_gap_the_cost_is_not_known():
     assert "is not known" in told.words()[-1]
 
 
+def test_what_is_quiet_is_measured_around_the_request():
+    rounds = two_streams_and_a_decision()
+    later = [_later(rounds[0], 6.75 + 0.125 * n) for n in range(AROUND * 3)]
+    slow = [replace(done, index=9 + n, end=done.start + 0.125) for n, done in enumerate(later)]
+    assert story([*rounds, *slow], 9, SLOTS).quiet_s == 0.125
+    assert story([*rounds, *slow[:3]], 9, SLOTS).quiet_s == QUIET
+
+
 def test_an_unknown_request_is_refused_with_what_is_there():
     with pytest.raises(lanes.InvalidRequest, match=r"no request 77 \(rounds 0 to 8\)"):
         story(two_streams_and_a_decision(), 77, SLOTS)
@@ -229,6 +238,4 @@ def test_an_engine_s_decision_tells_what_its_handle_knows(engine: lanes.Engine):
 
 
 def _later(done: Round, seconds: float) -> Round:
-    from dataclasses import replace
-
     return replace(done, start=done.start + seconds, end=done.end + seconds)

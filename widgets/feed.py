@@ -20,9 +20,9 @@ from lanes_widgets.tape import Tape
 
 TICKS = 100_000
 """Steps of time in a second."""
-RUN = 64
+RUN = 32
 """Rounds in one item at most."""
-ITEMS = 96
+ITEMS = 64
 """Items in one frame at most."""
 AT_ONCE = 4096
 """Rounds that one picture takes in at most, so that none takes long."""
@@ -76,7 +76,7 @@ class Feed:
         if self._gone + len(self._items) <= self._given:
             return False
         _, _, steps, own, _, waited, more = self._items[-1]
-        return own == works and waited == waiting and not more and len(steps) < 2 * RUN
+        return own == works and waited == waiting and not more and len(steps) < 2 * RUN - 1
 
     def _forget(self) -> None:
         """Drop what is older than the record keeps; the first item left says who sits where."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lanes.errors import InvalidRequest
-from lanes.record import Comparison, Rounds, compare
+from lanes.record import Comparison, Rounds, Story, compare
 from lanes.record.compare import Figures
 from lanes.record.source import Run, Source, run
 from lanes_widgets.acts import Command
@@ -57,9 +57,9 @@ class TimelinePanel(Panel):
 
     def tell_story(self, id: int | str | None) -> None:
         """Say what happened to this stream or decision; None to say nothing any more."""
-        if id is not None:
-            self._rounds.story(id)
-        self._told, self._story = id, Slow(self._tell)
+        newest = self._rounds.next_index
+        value = None if id is None else self._shown(self._rounds.story(id))
+        self._told, self._story = id, Slow(self._tell, newest, value)
 
     def keep_run(self) -> None:
         """Keep what has run so far as the reference; what comes next stands below it, from its own first round on."""
@@ -133,14 +133,16 @@ class TimelinePanel(Panel):
         return ", ".join(f"{count} {noun}{'s' * (count != 1)}{rest}" for count, noun, rest in counts)
 
     def _tell(self) -> dict[str, Any]:
-        assert self._told is not None
+        """The story once more, until it has ended."""
         before = self._story.value
-        if before and before["ended"]:
+        if before["ended"] or self._told is None:
             return before
         try:
-            told = self._rounds.story(self._told)
+            return self._shown(self._rounds.story(self._told))
         except InvalidRequest:  # the record is bounded, and this request is older by now
             return before
+
+    def _shown(self, told: Story) -> dict[str, Any]:
         return {
             "id": told.id,
             "kind": told.kind,
@@ -214,11 +216,10 @@ class Saving:
 class Slow:
     """A value that takes a look at the whole record: made again where there is news, but not more often than SLOW_S."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], Any], key: Hashable = None, value: Any = None) -> None:
         self._make = make
-        self._key: Hashable = None
-        self._made = -SLOW_S
-        self.value: Any = None
+        self._key, self.value = key, value
+        self._made = time.monotonic() - SLOW_S * (value is None)
 
     def get(self, key: Hashable) -> Any:
         """The value for the news that `key` stands for, or the one before, for a while."""

@@ -174,9 +174,10 @@ def _queue(rounds: Sequence[Round], waiting: Sequence[tuple[int, int]], time: Ax
     """A lane for those who waited through whole rounds: streams at the bottom, decisions on them."""
     unit, floor = (LANE - 8) / max(map(sum, waiting)), TOP + LANE - 6
     yield f'<text class="faint" x="16" y="{floor - 3}">queue</text>'
-    for done, counts in zip(rounds, waiting, strict=True):
-        left, right, y = time.x(done.start), time.x(done.end), float(floor)
-        for kind, count in zip(get_args(Kind), counts, strict=True):
-            if count:
-                y -= unit * count
-                yield f'<path class="{kind}" d="M{left:.1f} {y:.1f}H{right:.1f}v{unit * count:.1f}H{left:.1f}z"/>'
+    for counts, run in groupby(zip(rounds, waiting, strict=True), key=lambda pair: pair[1]):
+        for left, right in _columns((time.x(done.start), time.x(done.end)) for done, _ in run):
+            y = float(floor)
+            for kind, count in zip(get_args(Kind), counts, strict=True):
+                if count:
+                    y -= unit * count
+                    yield f'<path class="{kind}" d="M{left:.1f} {y:.1f}H{right:.1f}v{unit * count:.1f}H{left:.1f}z"/>'

@@ -13,6 +13,9 @@ from lanes.record.shapes import Kind, Reason, RequestId, Round
 from lanes.record.stays import Stay, stays
 from lanes.record.tolls import Toll, tolls
 
+AROUND = 1024
+"""Rounds before a request and after it whose gaps say what a quiet one is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -36,8 +39,8 @@ class Story:
 
     `pieces`, `tails`, `branches` and `drew` are the numbers of the rounds that computed a stretch of its prompt, the
     end of it, its branches, and that gained it tokens. `tolls` is what its pieces cost each stream that was live
-    beside them, `quiet_s` the gap that this is measured against. `cached` prompt tokens came
-    from the prefix cache at the latest admission.
+    beside them, measured against `quiet_s`: the median gap of the rounds around it that had no piece. `cached` prompt
+    tokens came from the prefix cache at the latest admission.
     """
 
     id: RequestId
@@ -123,7 +126,9 @@ def story(rounds: Sequence[Round], id: RequestId, slots: int) -> Story:
     """The story of this request among these rounds of so many slots; InvalidRequest where they do not show it."""
     notes = _Notes()
     work: dict[str, list[int]] = {"piece": [], "tail": [], "branch": [], "drew": []}
-    for done in rounds:
+    first, last = _span(rounds, id)
+    own = rounds[first:last]
+    for done in own:
         _events(notes, done, id, slots)
         for name in _work(notes, done, id):
             work[name].append(done.index)
@@ -132,7 +137,7 @@ def story(rounds: Sequence[Round], id: RequestId, slots: int) -> Story:
         raise InvalidRequest(f"the record shows no request {id!r} ({shown}): pass the id of a stream or a decision")
     if notes.asked is not None:
         _leave(notes, None, slots)
-    quiet, paid = tolls(rounds, id)
+    quiet, paid = tolls(rounds[max(0, first - AROUND) : last + AROUND], id)
     return Story(
         id=id,
         kind=notes.kind,
@@ -143,7 +148,7 @@ def story(rounds: Sequence[Round], id: RequestId, slots: int) -> Story:
         reason=notes.reason,
         cached=notes.cached,
         waits=tuple(notes.waits),
-        stays=tuple(stay for stay in stays(rounds) if stay.id == id),
+        stays=tuple(stay for stay in stays(own) if stay.id == id),
         pieces=tuple(work["piece"]),
         tails=tuple(work["tail"]),
         branches=tuple(work["branch"]),
@@ -152,6 +157,19 @@ def story(rounds: Sequence[Round], id: RequestId, slots: int) -> Story:
         quiet_s=quiet,
         tolls=paid,
     )
+
+
+def _span(rounds: Sequence[Round], id: RequestId) -> tuple[int, int]:
+    """The places of the rounds from the one that took the request, or the first that shows it, to that of its end."""
+    first = next((place for place, done in enumerate(rounds) if any(new.id == id for new in done.submitted)), None)
+    if first is None:
+        first = next((place for place, done in enumerate(rounds) if _shows(done, id)), len(rounds))
+    ends = (place for place in range(first, len(rounds)) if any(end.id == id for end in rounds[place].finished))
+    return first, next(ends, len(rounds) - 1) + 1
+
+
+def _shows(done: Round, id: RequestId) -> bool:
+    return any(event.id == id for event in (*done.seats, *done.evicted, *done.finished))
 
 
 def _events(notes: _Notes, done: Round, id: RequestId, slots: int) -> None:
