@@ -166,6 +166,35 @@ def test_a_panel_that_fails_says_so_and_the_board_goes_on(board: Board, monkeypa
     assert until(lambda: not board.frame["trouble"])
 
 
+def test_a_widget_that_cannot_be_written_takes_no_other_with_it(
+    engine: lanes.Engine, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Board(engine, hz=50)
+
+    def fail(now: float) -> None:
+        raise OSError("the channel is gone")
+
+    monkeypatch.setattr(broken, "publish", fail)
+    engine.stream("The sea", max_tokens=3).result(WAIT)
+    total = engine.snapshot().totals.tokens
+    assert until(lambda: board.frame["board"]["tokens"] == total)
+    assert act(board, "pause")["state"] == "done"
+    broken.close()
+
+
+def test_what_was_given_up_counts_as_done(engine: lanes.Engine) -> None:
+    engine.pause()
+    acts = Acts({"start": lambda: engine.stream("The sea", **LONG)})
+    acts.put({"id": "a", "do": "start"})
+    acts.work()
+    assert acts.to_list()[0]["state"] == "queued"
+    engine.cancel(engine.streams()[-1].id)
+    engine.resume()
+    assert engine.wait(WAIT)
+    acts.work()
+    assert acts.to_list()[0] == {"id": "a", "do": "start", "state": "done", "why": ""}
+
+
 def test_the_engines_end_is_the_last_picture() -> None:
     engine = lanes.Engine(lanes.tiny("llama"), slots=2)
     board = Board(engine, hz=50)

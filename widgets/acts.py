@@ -11,6 +11,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import ConfigDict, ValidationError, validate_call
 
+from lanes.errors import Cancelled
+
 State: TypeAlias = Literal["queued", "running", "done", "refused"]
 KEEP = 32
 """Acts whose fate is still told."""
@@ -48,7 +50,8 @@ class Act:
             self.state = "queued" if self.running.state == "queued" else "running"
             return
         error, self.running = self.running.error, None
-        self.state, self.why = ("refused", str(error)) if error else ("done", "")
+        given_up = isinstance(error, Cancelled)  # as somebody wished
+        self.state, self.why = ("done", "") if error is None or given_up else ("refused", str(error))
 
     def to_dict(self) -> dict[str, str]:
         """As the front end reads it."""

@@ -4,6 +4,7 @@ A front end drops what comes too fast, and widgets lose changes that two threads
 it happens: at most `hz` times a second each widget is asked to catch up, and the last change is never left out.
 """
 
+import logging
 import threading
 import time
 import weakref
@@ -29,6 +30,7 @@ class Shown(Protocol):
         """Write the engine's end, and leave."""
 
 
+logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _publishers: "weakref.WeakKeyDictionary[Engine, Publisher]" = weakref.WeakKeyDictionary()
 
@@ -75,10 +77,18 @@ class Publisher:
             self._bell.clear()
             closed = self._closed()
             for view in self._all():
-                view.publish(time.monotonic())
-                if closed:
-                    view.settle()
+                self._write(view, closed)
             self._bell.wait(self._patience())
+
+    def _write(self, view: Shown, closed: bool) -> None:
+        """Let one widget catch up; one that cannot be written loses its own place and no other's."""
+        try:
+            view.publish(time.monotonic())
+            if closed:
+                view.settle()
+        except Exception:
+            logger.exception("a widget cannot be written any more: make it again")
+            self.leave(view)
 
     def _all(self) -> list[Shown]:
         with self._lock:
