@@ -188,6 +188,7 @@ def test_what_lanes_refuses_is_refused_in_its_words(engine: lanes.Engine, desk: 
         engine.score(PROMPT, labels)
     assert refused(desk, "ask", {"prompt": PROMPT, "labels": labels}) == str(error.value)
     assert desk.last is None and not desk.frame["desk"]["running"] and not desk.frame["trouble"]
+    assert answered(desk, "ask", RAW).number == 1, "what is refused takes no number"
     assert look(desk, "look", prompt=PROMPT, labels=labels)["tokens"]
 
 
@@ -203,6 +204,7 @@ def test_what_lanes_refuses_is_refused_in_its_words(engine: lanes.Engine, desk: 
         ({"state": "{", "as_json": True}, "the state is no JSON"),
         ({"method": "dice"}, "method must be one of"),
         ({"orders": 0}, "orders"),
+        ({"state": "half a \ud83d"}, "holds half a character"),
         ({"prior": "domain"}, "needs texts of your own"),
     ],
 )
@@ -241,6 +243,15 @@ def test_a_prompt_that_is_too_long_or_empty_is_said_while_typing(engine: lanes.E
     act(desk, "look", {"view": "v", "draft": 2, "prompt": "", "labels": [" a"]})
     until(lambda: desk.frame["desk"]["looks"]["v"]["draft"] == 2)
     assert desk.frame["desk"]["looks"]["v"]["fault"] == "the prompt is empty: pass at least one character"
+
+
+def test_half_a_character_can_be_shown(desk: Desk) -> None:
+    seen = look(desk, "look", prompt=PROMPT, labels=[" a", "\ud83d"])
+    assert "half a character" in seen["labels"][1]["fault"]
+    json.dumps(desk.frame, ensure_ascii=False).encode()
+    act(desk, "look_typed", {**TYPED, "view": "w", "draft": 1, "questions": [{**TEAM, "name": "\ud83d"}]})
+    until(lambda: "w" in desk.frame["desk"]["looks"])
+    json.dumps(desk.frame, ensure_ascii=False).encode()
 
 
 def test_a_typed_draft_shows_what_would_be_read(engine: lanes.Engine, desk: Desk) -> None:
@@ -324,6 +335,13 @@ def test_only_so_many_entries_are_kept(desk: Desk, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(past, "KEEP", 3)
     entries = [answered(desk, "ask", RAW) for _ in range(5)]
     assert list(desk.past.entries) == entries[2:] and desk.past.gone == 2
+
+
+def test_a_frame_stays_small(desk: Desk) -> None:
+    for _ in range(8):
+        answered(desk, "ask_typed", TYPED)
+    look(desk, "look", prompt=PROMPT, labels=[f" label {n}" for n in range(40)])
+    assert len(json.dumps(desk.frame)) < 16_000
 
 
 def worded(desk: Desk, entry: past.Entry, form: str) -> str:

@@ -93,7 +93,7 @@ def _labels(engine: "Engine", whole: Prompt, texts: Sequence[str]) -> list[dict[
         own = spelled[text]
         found.append(
             {
-                "text": text,
+                "text": text.encode(errors="replace").decode(),  # half a character cannot be sent
                 "pieces": [list(pair) for pair in zip(own.tokens, own.pieces, strict=True)][:_PIECES],
                 "count": len(own.tokens),
                 "replaces": list(own.replaces),

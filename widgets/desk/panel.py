@@ -175,6 +175,8 @@ class DeskPanel(Panel):
             self._open.remove(one)
             if entry := one.entry(self.engine, self._seats.of(one.id)):
                 self.past = self.past.and_then(entry)
+            elif one.number == self._asked and not one.superseded:
+                self._asked -= 1  # refused: the next one has its number
         cut = self.tapes["done"].cut(self.past.entries, self.past.gone)
         running = [one for one in self._open if not one.superseded]
         return {

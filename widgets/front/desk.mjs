@@ -10,6 +10,8 @@ PANELS.desk = (port) => {
 
   const changed = () => {
     draft += 1;
+    act = "";
+    say(refused, "");
     clearTimeout(lookTimer);
     clearTimeout(liveTimer);
     if (closed) return;

@@ -1,6 +1,6 @@
 // An answer: bars, label mass, what the model would rather say, times; and what can be done with it.
 const DESK_LOW = 0.5;
-const deskPercent = (p) => (p == null ? "–" : `${(100 * p).toFixed(1)} %`);
+const deskPercent = (p) => (p == null ? "–" : p > 0 && p < 0.0005 ? "<0.1 %" : `${(100 * p).toFixed(1)} %`);
 const deskTimes = (s) => (s == null ? "–" : s < 10 ? `${(s * 1000).toFixed(s < 0.01 ? 1 : 0)} ms` : `${s.toFixed(1)} s`);
 const deskShown = (part, key) => (part.type === "raw" ? deskVisible(key) : key);
 
@@ -117,7 +117,7 @@ function deskAnswer(actions) {
   paper.hidden = true;
   const node = h(
     "section", { class: "desk-answer desk-stack", "aria-label": "Answer" },
-    h("div", { class: "lanes-row" }, title, chip, drop), asked, empty, parts, error, times, hands, paper,
+    h("div", { class: "lanes-row", role: "status" }, title, chip, drop), asked, empty, parts, error, times, hands, paper,
   );
   const draw = (item) => {
     const first = shown?.number !== item?.number;
@@ -126,20 +126,22 @@ function deskAnswer(actions) {
     const over = Boolean(item?.parts);
     for (const one of [title, chip, asked]) one.hidden = !item;
     empty.hidden = Boolean(item);
-    for (const one of [hands, times, error]) one.hidden = !over;
+    hands.hidden = times.hidden = !parts.children.length && !over;
+    for (const one of [parts, times]) one.classList.toggle("desk-stale", !over);
+    for (const one of hands.children) one.disabled = !over;
     drop.hidden = !item || over;
     node.setAttribute("aria-busy", String(Boolean(item) && !over));
-    if (!item) return parts.replaceChildren(), (parts.lanesKeyed = undefined);
+    if (!item) return keyed(parts, [], String, deskPart);
     say(title, `Decision ${item.number}`);
     title.title = item.id == null ? "" : `decision ${item.id} of the engine`;
     deskChip(chip, item.state);
     say(asked, item.short);
-    if (!over) return parts.classList.add("desk-stale");
-    parts.classList.remove("desk-stale");
+    if (!over) return; // the last answer stays, faint, until there is another one
     keyed(parts, item.parts.map((part, at) => ({ ...part, at })), (part) => `${part.at} ${part.type}`, deskPart);
     say(error, item.error);
     error.hidden = !item.error;
     say(times, deskTimed(item));
+    hands.hidden = times.hidden = false;
     back.disabled = !item.asked;
     back.title = item.asked ? "Load what was asked into the composer" : "What was asked is too long to be sent here: it is in desk.past";
   };

@@ -78,6 +78,8 @@ function deskReport(actions) {
   const notes = h("ul", { class: "desk-plain lanes-faint" });
   const better = h("ul", { class: "desk-plain" });
   const node = h("section", { class: "desk-part", "aria-label": "Label inspector" }, h("div", { class: "lanes-row lanes-apart" }, title, stop), error, table, better, notes);
+  const tops = h("div", { class: "desk-pieces" });
+  node.insertBefore(tops, better);
   const lines = (parent, texts) => keyed(parent, texts, (text) => text, (text) => ({ node: h("li", {}, text), draw() {} }));
   const draw = (found) => {
     node.hidden = !found;
@@ -98,6 +100,10 @@ function deskReport(actions) {
       };
     });
     lines(notes, found.notes ?? []);
+    keyed(tops, (found.top ?? []).map(([text, p], at) => ({ text, p, at })), (one) => one.at, () => {
+      const own = h("code", { class: "desk-piece" });
+      return { node: own, draw: ({ text, p }) => say(own, `${deskVisible(text)} ${deskPercent(p)}`) };
+    });
     keyed(better, found.suggestions ?? [], (one) => one.text, (one) => ({
       node: h("li", { class: "lanes-row" }, deskButton("Use", () => actions.use(one), "lanes-small"), one.text),
       draw() {},
