@@ -12,6 +12,7 @@ from lanes.record.drawing import LEFT, RIGHT, WIDTH, body, element
 from lanes.record.gaps import gaps
 from lanes.record.lives import lives
 from lanes.record.shapes import Round
+from lanes.record.show import span
 from lanes.record.source import Run, Source, run
 from lanes.record.timeline import text
 
@@ -56,8 +57,8 @@ class Figures:
         return " · ".join(
             (
                 f"{self.rounds} round{'s' * (self.rounds != 1)}",
-                decisions if self.decision_p50_s is None else f"{decisions}, p50 {_s(self.decision_p50_s)}",
-                f"worst gap {_s(self.gap_worst_s)}",
+                decisions if self.decision_p50_s is None else f"{decisions}, p50 {span(self.decision_p50_s)}",
+                f"worst gap {span(self.gap_worst_s)}",
                 "- tokens/s" if self.tokens_per_s is None else f"{self.tokens_per_s:.1f} tokens/s",
             )
         )
@@ -150,10 +151,3 @@ def _shared(runs: Sequence[Sequence[Round]]) -> Axis | None:
             merged.append([start, end])
     busy = [Round(index, start, end, 0) for index, (start, end) in enumerate(merged)]
     return axis(busy, LEFT, WIDTH - RIGHT) if busy else None
-
-
-def _s(seconds: float | None) -> str:
-    """Milliseconds below a second, a dash for None."""
-    if seconds is None:
-        return "-"
-    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

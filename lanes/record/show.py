@@ -39,6 +39,13 @@ def number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
+def span(seconds: float | None) -> str:
+    """A length of time, in milliseconds below a second; a dash for None."""
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.1f} ms" if abs(seconds) < 1 else f"{seconds:.2f} s"
+
+
 def totals_rows(totals: Totals) -> list[tuple[str, str, str]]:
     """The requests by what became of them: name, streams, decisions."""
     names = ("submitted", "open", "stop", "length", "answered", "cancelled", "deadline", "error", "closed", "evicted")

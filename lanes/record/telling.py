@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lanes.record.shapes import RequestId
+from lanes.record.show import span
 from lanes.record.stays import Stay
 from lanes.record.tolls import Toll
 from lanes.record.words import ENDS, WHY
@@ -89,11 +90,11 @@ def _worked(story: "Story") -> Iterator[str]:
 
 def _ended(story: "Story", times: bool) -> Iterator[str]:
     if times and story.first_token is not None and story.submitted is not None:
-        yield f"Its first token came {_s(story.first_token - story.submitted)} after it."
+        yield f"Its first token came {span(story.first_token - story.submitted)} after it."
     if story.reason is None:
         yield "It has not ended."
     else:
-        after = f", {_s(story.seconds)} after it came" if times and story.seconds is not None else ""
+        after = f", {span(story.seconds)} after it came" if times and story.seconds is not None else ""
         yield f"It {ENDS[story.reason]}{after}."
 
 
@@ -108,16 +109,16 @@ def _cost(story: "Story", times: bool) -> Iterator[str]:
         yield "What that cost the streams beside it is not known: there is no gap of a round without a piece."
     else:
         paid = ", ".join(map(_toll, story.tolls))
-        yield f"Beside its pieces, gaps were longer than the quiet {_s(story.quiet_s)}: {paid}."
+        yield f"Beside its pieces, gaps were longer than the quiet {span(story.quiet_s)}: {paid}."
         if story.cost_s is not None and len(story.tolls) > 1:
-            yield f"That makes {_s(story.cost_s)}, all streams together."
+            yield f"That makes {span(story.cost_s)}, all streams together."
 
 
 def _toll(toll: Toll) -> str:
     unknown = f" ({_count(toll.unknown, 'round')} not known)" if toll.unknown else ""
     if toll.seconds is None:
         return f"stream {toll.id} by what is not known"
-    return f"stream {toll.id} by {_s(toll.seconds)} in {_count(toll.rounds, 'round')}{unknown}"
+    return f"stream {toll.id} by {span(toll.seconds)} in {_count(toll.rounds, 'round')}{unknown}"
 
 
 def _ids(kind: str, ids: Sequence[RequestId]) -> str:
@@ -145,9 +146,4 @@ def _at(seconds: float, times: bool) -> str:
 
 
 def _took(start: float, end: float | None, times: bool) -> str:
-    return f", {_s(end - start)}" if times and end is not None else ""
-
-
-def _s(seconds: float) -> str:
-    """Milliseconds below a second."""
-    return f"{seconds * 1e3:.1f} ms" if abs(seconds) < 1 else f"{seconds:.2f} s"
+    return f", {span(end - start)}" if times and end is not None else ""

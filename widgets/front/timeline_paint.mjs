@@ -57,7 +57,8 @@ function paintBlock(pen, scene, block, colours) {
   const range = { from, to: placeOf(run.drawn, zero + scene.left + scene.span), x };
   pen.save();
   pen.beginPath();
-  pen.rect(Math.max(LEFT, x(zero)), 0, scene.width - LEFT - RIGHT, scene.height);
+  const edge = Math.max(LEFT, x(zero));
+  pen.rect(edge, 0, Math.max(0, scene.width - RIGHT - edge), scene.height);
   pen.clip();
   pen.globalAlpha = block.dim ? 0.55 : 1;
   paintCuts(pen, block, range, colours);
