@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Asking:
-    """What a command returns for a decision. Any thread may use it; `superseded` says that a newer one replaced it."""
+    """What a command returns for a decision. Any thread may use it; `superseded` says that a newer one replaced it.
+
+    Its own thread also waits for the end: the tokenizer, which makes texts of the likeliest tokens, may be busy.
+    """
 
     def __init__(self, engine: "Engine", wish: Wish, number: int, live: bool) -> None:
         self.number = number
@@ -24,16 +27,23 @@ class Asking:
         self.at = time.time()
         self.superseded = False
         self._pending: Pending[Any] | None = None
-        self._prompt, self._begins = "", dict[int, str]()
+        self._parts: tuple[Part, ...] = ()
         self._dropped = False
-        self._errand = Errand(lambda: self._submit(engine))
+        self._errand = Errand(lambda: self._run(engine))
 
-    def _submit(self, engine: "Engine") -> None:
-        self._pending = self.wish.ask(engine)
+    def _run(self, engine: "Engine") -> None:
+        self._pending = pending = self.wish.ask(engine)
         if self._dropped:  # it came before there was anything to cancel
-            self._pending.cancel()
+            pending.cancel()
+        prompt, begins = label_marks(engine, self.wish) if isinstance(self.wish, Raw) else ("", {})
+        pending.wait()
+        if pending.error:
+            return
+        result = pending.result()
         if isinstance(self.wish, Raw):
-            self._prompt, self._begins = label_marks(engine, self.wish)
+            self._parts = (raw_part(result, engine.texts([token for token, _ in result.top]), begins, prompt),)
+        else:
+            self._parts = typed_parts(result)
 
     @property
     def id(self) -> int | None:
@@ -42,8 +52,8 @@ class Asking:
 
     @property
     def done(self) -> bool:
-        """Whether it was refused, or has ended."""
-        return self._errand.done and (self._pending is None or self._pending.done)
+        """Whether it was refused, or has ended and is told in full."""
+        return self._errand.done
 
     @property
     def state(self) -> str:
@@ -53,7 +63,7 @@ class Asking:
     @property
     def error(self) -> Exception | None:
         """Why there is no result, or None."""
-        return self._pending.error if self._pending else self._errand.error
+        return self._errand.error or (self._pending.error if self._pending else None)
 
     def cancel(self) -> None:
         """Give it up."""
@@ -63,7 +73,6 @@ class Asking:
 
     def to_dict(self, slot: int | None) -> dict[str, Any]:
         """As the front end reads it while it is on its way."""
-        tokens = self._pending.prompt_tokens if self._pending else None
         return {
             "number": self.number,
             "kind": self.wish.kind,
@@ -72,30 +81,21 @@ class Asking:
             "id": self.id,
             "state": self.state,
             "slot": slot,
-            "tokens": tokens,
         }
 
-    def entry(self, engine: "Engine", slot: int | None) -> Entry | None:
+    def entry(self, slot: int | None) -> Entry | None:
         """What became of it, once it is done; None where it was refused before it came to anything, or superseded."""
         if self._pending is None or self.superseded:
             return None
-        error = self._pending.error
-        result = None if error else self._pending.result(0)
         return Entry(
             number=self.number,
             wish=self.wish,
             at=self.at,
             id=self._pending.id,
             state=self._pending.state,
-            error=str(error) if error else "",
+            error=str(self.error or ""),
             timing=self._pending.timing,
             slot=slot,
-            parts=self._parts(engine, result) if result is not None else (),
-            result=result,
+            parts=self._parts,
+            result=None if self._pending.error else self._pending.result(0),
         )
-
-    def _parts(self, engine: "Engine", result: Any) -> tuple[Part, ...]:
-        if not isinstance(self.wish, Raw):
-            return typed_parts(result)
-        texts = engine.texts([token for token, _ in result.top])
-        return (raw_part(result, texts, self._begins, self._prompt),)

@@ -1,6 +1,6 @@
 """What can be said of a draft before anything is run: tokens of labels, counts of prompts, faults. Tokenizer only."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanes.decisions.binding import Branch, put
@@ -23,54 +23,55 @@ _ENDING = 6  # tokens of a prompt's end
 _PIECES = 16  # tokens of one label
 
 
-def look_raw(engine: "Engine", wish: Raw) -> dict[str, Any]:
-    """{"fault", "tokens" of the prompt, "ending", "labels"}, in the words in which `lanes` refuses.
+def found(draft: int, kind: str, look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a look at a draft found, under the draft's number; whatever it fails with is its "fault"."""
+    nothing: dict[str, Any] = {"fault": "", "tokens": None, "shared": None, "ending": [], "labels": [], "questions": []}
+    try:
+        return {**nothing, "draft": draft, "kind": kind, "more": 0, **look()}
+    except Exception as error:  # it must not end the looks that follow
+        return {**nothing, "draft": draft, "kind": kind, "more": 0, "fault": str(error) or type(error).__name__}
 
-    A fault of the prompt, or of the labels together, is in "fault"; that of one label stands beside it.
+
+def look_raw(engine: "Engine", wish: Raw) -> dict[str, Any]:
+    """{"fault", "tokens" of the prompt, "ending", "labels", "more"}, in the words in which `lanes` refuses.
+
+    A fault of the labels together is in "fault"; that of one label stands beside it. Raises InvalidRequest for a prompt
+    that cannot be served.
     """
     context, texts = engine.info.context, list(wish.labels)
-    try:
-        whole = engine.use_tokenizer(lambda it: read(it, wish.text))
-        check_fits(len(whole.ids), 0, context)
-    except InvalidRequest as error:
-        return {"fault": str(error), "tokens": None, "ending": [], "labels": [], "more": 0}
-    some = texts[:MOST_LABELS]
-    labels = _labels(engine, whole, some)
+    whole = engine.use_tokenizer(lambda it: read(it, wish.text))
+    check_fits(len(whole.ids), 0, context)
+    labels = _labels(engine, whole, texts[:MOST_LABELS])
     fault = engine.use_tokenizer(lambda it: refusal(it, whole, texts, context))
     return {
         "fault": "" if any(one["fault"] == fault for one in labels) else fault,
         "tokens": len(whole.ids),
         "ending": engine.use_tokenizer(lambda it: _pairs(it, whole.ids[-_ENDING:])),
         "labels": labels,
-        "more": len(texts) - len(some),
+        "more": len(texts) - len(labels),
     }
 
 
 def look_typed(engine: "Engine", wish: Typed) -> dict[str, Any]:
-    """{"fault", "shared" tokens that are filled once, "questions"}: each with its tokens and what would be read."""
-    try:
-        manner = Manner.read(wish.method, wish.orders, wish.abstain)
-        state = shown(wish.state, "the state")
-        inquiries = {name: Inquiry(one, manner) for name, one in checked_questions(dict(wish.questions)).items()}
-    except InvalidRequest as error:
-        return refused(error)
-    found: list[dict[str, Any]] = []
+    """{"shared" tokens that are filled once, "questions", "more"}: each with its tokens and what would be read.
+
+    A question's fault stands beside it. Raises InvalidRequest where they cannot be asked at all.
+    """
+    manner = Manner.read(wish.method, wish.orders, wish.abstain)
+    state = shown(wish.state, "the state")
+    inquiries = {name: Inquiry(one, manner) for name, one in checked_questions(dict(wish.questions)).items()}
+    questions: list[dict[str, Any]] = []
     prompts: list[Prompt] = []
     for name, inquiry in list(inquiries.items())[:MOST_QUESTIONS]:
         try:
             branch = _put(engine, inquiry, state)
         except InvalidRequest as error:
-            found.append({"name": name, "fault": str(error), "tokens": None, "labels": [], "more": 0})
+            questions.append({"name": name, "fault": str(error), "tokens": None, "labels": [], "more": 0})
             continue
         prompts.append(branch.prompt)
-        found.append({"name": name, "fault": "", "tokens": len(branch.prompt.ids), **_read_after(engine, branch)})
+        questions.append({"name": name, "fault": "", "tokens": len(branch.prompt.ids), **_read_after(engine, branch)})
     shared = common_length(prompts) if len(prompts) > 1 else None
-    return {"fault": "", "shared": shared, "questions": found, "more": len(inquiries) - len(found)}
-
-
-def refused(error: InvalidRequest) -> dict[str, Any]:
-    """What is shown of typed questions that cannot be read at all."""
-    return {"fault": str(error), "shared": None, "questions": [], "more": 0}
+    return {"shared": shared, "questions": questions, "more": len(inquiries) - len(questions)}
 
 
 def label_marks(engine: "Engine", wish: Raw) -> tuple[str, dict[int, str]]:
@@ -79,7 +80,8 @@ def label_marks(engine: "Engine", wish: Raw) -> tuple[str, dict[int, str]]:
     def marks(tokenizer: Any) -> tuple[str, dict[int, str]]:
         whole = read(tokenizer, wish.text)
         bound = bind(tokenizer, whole, list(wish.labels))
-        return whole.text, {tokens[0]: "label" if len(tokens) == 1 else "begins" for tokens in bound.tokens}
+        singles = {tokens[0]: "label" for tokens in bound.tokens if len(tokens) == 1}
+        return whole.text, {tokens[0]: "begins" for tokens in bound.tokens} | singles
 
     return engine.use_tokenizer(marks)
 

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from lanes.errors import InvalidRequest
 from lanes.inspecting import LabelReport, inspect_labels, views
 from lanes_widgets.acts import Command
 from lanes_widgets.desk.asking import Asking
 from lanes_widgets.desk.errand import Errand, Latest, Reins
-from lanes_widgets.desk.looking import look_raw, look_typed, refused
+from lanes_widgets.desk.looking import found, look_raw, look_typed
 from lanes_widgets.desk.past import Past
 from lanes_widgets.desk.seats import Seats
 from lanes_widgets.desk.wishes import QuestionForm, Raw, Typed, Wish
@@ -109,6 +108,7 @@ class DeskPanel(Panel):
     def forget(self) -> None:
         """Clear the history; what is on its way goes on."""
         self.past = self.past.forgotten()
+        self.tapes["done"] = Tape(CUT)  # what it was cut last is gone
 
     def word(self, number: int, form: Literal["python", "curl", "prompt"], view: View) -> None:
         """Put an entry into words: as Python, as curl, or the prompts that the model read."""
@@ -126,7 +126,7 @@ class DeskPanel(Panel):
     def look(self, view: View, draft: int, prompt: str | Messages, labels: Labels) -> None:
         """Say what can be said of a raw draft without running anything; it comes under the view's name."""
         wish = Raw.read(prompt, labels)
-        self._looks.want(view, lambda: {"draft": draft, "kind": "raw", **look_raw(self.engine, wish)})
+        self._looks.want(view, lambda: found(draft, "raw", lambda: look_raw(self.engine, wish)))
 
     def look_typed(
         self,
@@ -142,13 +142,11 @@ class DeskPanel(Panel):
     ) -> None:
         """The same of a typed one."""
 
-        def found() -> dict[str, Any]:
-            try:
-                return look_typed(self.engine, Typed.read(state, as_json, questions, method, orders, prior, abstain))
-            except InvalidRequest as error:
-                return refused(error)
+        def look() -> dict[str, Any]:
+            wish = Typed.read(state, as_json, questions, method, orders, prior, abstain)
+            return look_typed(self.engine, wish)
 
-        self._looks.want(view, lambda: {"draft": draft, "kind": "typed", **found()})
+        self._looks.want(view, lambda: found(draft, "typed", look))
 
     def inspect(self, view: View, prompt: str | Messages, labels: Labels) -> Errand[LabelReport]:
         """The whole of `lanes.inspect_labels`, in place of one that is still on its way."""
@@ -173,7 +171,7 @@ class DeskPanel(Panel):
         self._seats.read()  # after they were seen to have ended: their rounds are in the record by then
         for one in ended:
             self._open.remove(one)
-            if entry := one.entry(self.engine, self._seats.of(one.id)):
+            if entry := one.entry(self._seats.of(one.id)):
                 self.past = self.past.and_then(entry)
             elif one.number == self._asked and not one.superseded:
                 self._asked -= 1  # refused: the next one has its number
