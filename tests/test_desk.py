@@ -121,7 +121,7 @@ def test_a_state_is_sent_as_text_or_read_as_json(engine: lanes.Engine, desk: Des
 
 def test_tokens_that_are_labels_are_marked(desk: Desk) -> None:
     tops = answered(desk, "ask", RAW).parts[0].likelier
-    first, second = (one.text for one in tops[:2])
+    first, second = [one.text for one in tops if one.text.isascii() and one.text.strip().isalpha()][:2]
     again = answered(desk, "ask", {"prompt": PROMPT, "labels": [first, first + " no", second + " no"]})
     marks = {one.text: one.mark for one in again.parts[0].likelier}
     assert marks == {**dict.fromkeys((one.text for one in tops), ""), first: "label", second: "begins"}
