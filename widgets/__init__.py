@@ -7,10 +7,11 @@ if TYPE_CHECKING:
     from lanes_widgets.desk import Desk
     from lanes_widgets.streams import Streams
     from lanes_widgets.timeline import Timeline
+    from lanes_widgets.workbench import Workbench
 
-__all__ = ["Board", "Desk", "Streams", "Timeline"]
+__all__ = ["Board", "Desk", "Streams", "Timeline", "Workbench"]
 
-_HOME = {"Board": "board", "Desk": "desk", "Streams": "streams", "Timeline": "timeline"}
+_HOME = {name: name.lower() for name in __all__}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,139 @@
+"""JupyterLab and a browser in front of it, as a person has them: to open a notebook, run it, and see what is shown."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 90.0
+RUN_MS = 280_000
+SETTINGS = {
+    # Cells out of sight are otherwise taken out of the page, and nobody could look at them.
+    "notebook-extension/tracker": {"windowingMode": "none", "autoStartDefault": True},
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+NO_ERROR = ("favicon.ico",)
+"""Parts of console errors that are the front end's own."""
+PROMPTS = "[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputArea-prompt')].map(one => one.innerText)"
+BEGUN = f"() => {PROMPTS}.some(one => one.includes('*'))"
+DONE = f"() => {PROMPTS}.every(one => /\\[\\d+\\]/.test(one))"
+FAILED = ".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']"
+
+
+@contextmanager
+def server(folder: Path, home: Path) -> Iterator[str]:
+    """JupyterLab on a folder, with nothing of the user's own; gives its address."""
+    for name, values in SETTINGS.items():
+        file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTERLAB_WORKSPACES_DIR")
+    env = {**os.environ, **{name: str(home / name.lower()) for name in own}}
+    env |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings"), "PYTHONPATH": str(ROOT)}
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
+    options += ["--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True"]
+    options += [f"--ServerApp.root_dir={folder}"]
+    with open(home / "lab.log", "w") as log:
+        lab = subprocess.Popen([sys.executable, "-m", "jupyterlab", *options], env=env, stdout=log, stderr=log)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _await_answer(lab, f"{address}/api/status", home / "lab.log")
+        yield address
+    finally:
+        lab.terminate()  # ends its kernels too
+        try:
+            lab.wait(30)
+        except subprocess.TimeoutExpired:
+            lab.kill()
+
+
+def _await_answer(lab: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and lab.poll() is None:
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+
+
+@contextmanager
+def chromium(path: str) -> Iterator[Browser]:
+    """The browser."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+        yield browser
+        browser.close()
+
+
+class Lab:
+    """One page of JupyterLab, and what went wrong in it: errors of the console, requests to anywhere else."""
+
+    def __init__(self, browser: Browser, address: str, folder: Path, **page: Any) -> None:
+        self.address, self.folder = address, folder
+        self.page: Page = browser.new_page(**{"viewport": {"width": 1300, "height": 1200}, **page})
+        self.page.set_default_timeout(60_000)
+        self.errors: list[str] = []
+        self.outside: list[str] = []
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self._request(request.url))
+
+    def _console(self, message: Any) -> None:
+        where = str(message.location.get("url", ""))
+        if message.type == "error" and not any(part in message.text + where for part in NO_ERROR):
+            self.errors.append(f"{message.text} ({where})")
+
+    def _request(self, url: str) -> None:
+        if not url.startswith((self.address, self.address.replace("http", "ws", 1), "data:", "blob:")):
+            self.outside.append(url)
+
+    def open(self, name: str, *sources: str) -> None:
+        """Open a notebook of the folder; made of these cells where there are any."""
+        if sources:
+            notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+            spec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+            notebook.metadata = nbformat.from_dict({"kernelspec": spec, "language_info": {"name": "python"}})
+            nbformat.write(notebook, self.folder / name)
+        self.page.goto(f"{self.address}/lab/tree/{name}?reset")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+
+    def run_all(self, wait: bool = True) -> None:
+        """Run all cells, as from the menu."""
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_text("Run All Cells", exact=True).click()
+        self.page.wait_for_function(BEGUN)
+        if wait:
+            self.page.wait_for_function(DONE, timeout=RUN_MS)
+
+    def failures(self) -> list[str]:
+        """What failed cells show."""
+        return self.page.locator(FAILED).all_inner_texts()
+
+    def shut(self) -> None:
+        """End the notebook's kernel and leave the page."""
+        kernels = json.load(urllib.request.urlopen(f"{self.address}/api/sessions", timeout=30))
+        for session in kernels:
+            end = urllib.request.Request(f"{self.address}/api/sessions/{session['id']}", method="DELETE")
+            urllib.request.urlopen(end, timeout=30).close()
+        self.page.close()
