@@ -20,7 +20,7 @@ Group: TypeAlias = tuple[tuple[int, int], ...]
 PATIENCE = 8
 """How often a prompt may be passed over before it goes first."""
 SPAN = 1024
-"""Keys over which a piece costs about half as much again as over none, on the models that this is made for."""
+"""Keys over which a piece costs about half as much again as over none, on the embedded model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Rules:
     (off), only with no stream waiting, filling or live (idle), or in any free slot (beside). Streams hold at most
     W - `reserved` slots and never take back a slot that would leave decisions fewer than `reserved`. `tail` is the
     least number of rows that a round offers to the tails of prompts: where the live streams leave fewer, one more group
-    runs. `queue` bounds each of the two queues. Beside live streams a piece after k keys is computed in 1 + k // `span`
+    runs. `queue` bounds each of the two queues. Beside live streams a piece after k keys is computed in 2 + k // `span`
     parts, one a round, so that no round grows with the prompt (0: always whole). Raises InvalidRequest for values that
     cannot work.
     """
@@ -192,7 +192,7 @@ def _piece(rules: Rules, filling: Sequence[tuple[int, Held]], beside: bool) -> t
     slot, item = min(filling, key=lambda place: (place[1].begun is None, *_piece_turn(place)))
     if item.begun:
         return slot, Part(item.begun.number + 1, item.begun.of)
-    parts = 1 + item.position(rules.piece) // rules.span if beside and rules.span else 1
+    parts = 2 + item.position(rules.piece) // rules.span if beside and rules.span else 1
     return slot, Part(1, parts)
 
 

@@ -31,7 +31,7 @@ def plain(found: Simulation) -> Simulation:
 
 
 def test_a_stream_and_a_decision_beside_it_take_the_rounds_reckoned_by_hand() -> None:
-    found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4)
+    found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4, span=0)
     text, answer = found.outcomes
     # Ends: 10 (piece), 11 (tail), 22 (row beside the decision's piece), 23 (row, first tail row), 24 (tail row).
     assert (found.rounds, found.seconds, found.tokens, found.tokens_per_s) == (5, 24.0, 3, 3 / 24)
@@ -39,6 +39,13 @@ def test_a_stream_and_a_decision_beside_it_take_the_rounds_reckoned_by_hand() ->
     assert (answer.wait, answer.ttft, answer.latency, answer.gap, answer.reason) == (0.5, None, 13.5, None, "answered")
     assert found.gaps == Spread(2, 6.0, 1 + 10 * 0.99, 11.0)
     assert found.occupancy == Occupancy(23 / 48, 13 / 48, 12 / 48)
+
+
+def test_a_piece_in_parts_lets_the_stream_draw_in_between() -> None:
+    found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4)
+    # Ends: 10 (piece), 11 (tail), 17 (row beside half a piece), 23 (row beside the other), 24 (both tail rows).
+    assert (found.rounds, found.seconds) == (5, 24.0)
+    assert found.gaps == Spread(2, 6.0, 6.0, 6.0)
 
 
 def test_an_eviction_restarts_the_decision_and_counts_as_waiting() -> None:
@@ -120,9 +127,10 @@ def test_a_measure_that_there_is_not_is_refused_by_name() -> None:
         simulate((stream(0, 1, 2),)).spread("total", "stream")  # pyright: ignore[reportArgumentType]
 
 
-def test_a_long_prompt_beside_streams_stretches_no_gap_beyond_one_piece() -> None:
+@pytest.mark.parametrize(("span", "worst"), [(0, 11.0), (1024, 6.0)])
+def test_a_long_prompt_beside_streams_stretches_no_gap_beyond_one_piece(span: int, worst: float) -> None:
     workload = every(0, 4, "stream", output=400) + every(0, 1, "stream", prompt=2000, first=5)
-    assert simulate(workload, cost=WHOLE).gaps.worst == 11.0
+    assert simulate(workload, cost=WHOLE, span=span).gaps.worst == worst
 
 
 def test_without_decisions_the_policy_changes_nothing() -> None:
@@ -257,7 +265,7 @@ def test_a_result_reads_as_one_stable_line() -> None:
     found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4)
     assert repr(found) == (
         "Simulation(policy='beside', 5 rounds in 24.000 s; 3 tokens (0.1/s), "
-        "gap 6.000/10.900/11.000 s (p50/p99/worst of 2); stream ttft 11.000/11.000/11.000 s (p50/p99/worst of 1); "
+        "gap 6.000/6.000/6.000 s (p50/p99/worst of 2); stream ttft 11.000/11.000/11.000 s (p50/p99/worst of 1); "
         "decision latency 13.500/13.500/13.500 s (p50/p99/worst of 1), 0 evictions; 0 refused, 0 past their deadline)"
     )
     assert "gap none" in repr(simulate([decision(0, 1)]))
