@@ -1,5 +1,6 @@
 """The widgets without a kernel: what they show, what they take, and that nothing is left of them."""
 
+import asyncio
 import gc
 import json
 import sys
@@ -15,11 +16,14 @@ from ipywidgets.widgets.widget import _instances
 from rigs import WAIT
 
 import lanes
-from lanes_widgets import Board
+from lanes_widgets import Board, Workbench
 from lanes_widgets.acts import Acts
 from lanes_widgets.front import module, style
 
 LONG: dict[str, Any] = {"max_tokens": 4000, "ignore_eos": True}
+FORM: dict[str, Any] = {
+    "prompt": "The sea", "chat": False, "max_tokens": 5, "temperature": 0.0, "top_p": 1.0, "seed": "", "logprobs": True,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -180,6 +184,33 @@ def test_a_widget_that_cannot_be_written_takes_no_other_with_it(
     assert until(lambda: board.frame["board"]["tokens"] == total)
     assert act(board, "pause")["state"] == "done"
     broken.close()
+
+
+def test_a_notebook_can_do_what_a_person_does(engine: lanes.Engine, board: Board) -> None:
+    asyncio.run(board.act("pause"))
+    assert engine.snapshot().paused
+    asyncio.run(board.act("resume"))
+    with pytest.raises(lanes.InvalidRequest, match="cancel was refused: request 1000000000 has ended"):
+        asyncio.run(board.act("cancel", id=10**9))
+    board.close()
+    with pytest.raises(lanes.EngineClosed, match="pause was not done"):
+        asyncio.run(board.act("pause"))
+
+
+def test_the_workbench_is_all_of_them_in_one_message(engine: lanes.Engine) -> None:
+    with_all = Workbench(engine, hz=50)
+    assert with_all.panels == ["board", "timeline", "streams", "desk"] and set(with_all.panels) <= set(with_all.frame)
+    asyncio.run(with_all.act("start", **FORM))
+    asyncio.run(with_all.act("ask", prompt="Is it so?", labels=[" yes", " no"]))
+    assert until(lambda: not with_all.frame["trouble"] and with_all.last is not None)
+    assert (
+        with_all.last.result.logits.tobytes()
+        == engine.score("Is it so?", [" yes", " no"], top=8).result(WAIT).logits.tobytes()
+    )
+    assert next(shown["count"] for shown in with_all.frame["streams"]["streams"]) == 5
+    assert "Timeline" in with_all.record().text and "<script" not in with_all.record().html
+    with_all.close()
+    assert len(with_all.history) == 1 and repr(with_all) == "Workbench(closed)"
 
 
 def test_what_was_given_up_counts_as_done(engine: lanes.Engine) -> None:

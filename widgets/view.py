@@ -1,5 +1,7 @@
 """The widget around panels: traits that the publisher alone writes, and messages that come back."""
 
+import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -9,13 +11,16 @@ import anywidget
 import traitlets
 
 from lanes import checks
-from lanes.errors import InvalidRequest
+from lanes.errors import EngineClosed, InvalidRequest
 from lanes_widgets import cells, front, publisher
 from lanes_widgets.acts import Acts, Command
 from lanes_widgets.panel import MakePanel, Panel, Record
 
 if TYPE_CHECKING:
     from lanes import Engine
+
+LOOK_S = 0.02
+"""Between two looks at what became of an act."""
 
 
 class View(anywidget.AnyWidget):
@@ -53,6 +58,23 @@ class View(anywidget.AnyWidget):
         self._acts.put(message)
         if writer := self._publisher:
             writer.ring()
+
+    async def act(self, do: str, **given: Any) -> None:
+        """Do what a person does in it, by the command's name; returns once that is done.
+
+        Raises InvalidRequest with the reason where it is refused, EngineClosed where nobody is left to do it.
+        """
+        id = secrets.token_hex(8)
+        self._take(self, {"id": id, "do": do, "with": given}, [])
+        while True:
+            told = next((act for act in self.frame["acts"] if act["id"] == id), None)
+            if told and told["state"] == "refused":
+                raise InvalidRequest(f"{do} was refused: {told['why']}")
+            if told and told["state"] == "done":
+                return
+            if self._publisher is None:
+                raise EngineClosed(f"{do} was not done: the widget or its engine is closed")
+            await asyncio.sleep(LOOK_S)
 
     def _commands(self) -> dict[str, Command]:
         pairs = [pair for panel in self._parts for pair in panel.commands.items()]

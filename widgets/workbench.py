@@ -3,17 +3,16 @@
 from typing import TYPE_CHECKING
 
 from lanes_widgets.board import BoardPanel
-from lanes_widgets.desk import DeskPanel
+from lanes_widgets.desk import DeskPanel, WithDesk
 from lanes_widgets.publisher import HZ
 from lanes_widgets.streams import StreamsPanel
 from lanes_widgets.timeline import TimelinePanel
-from lanes_widgets.view import View
 
 if TYPE_CHECKING:
     from lanes import Engine
 
 
-class Workbench(View):
+class Workbench(WithDesk):
     """All of an engine's widgets together: the board, the timeline, the streams and the desk.
 
     hz: frames a second at most. Raises InvalidRequest for anything but an engine.

@@ -12,25 +12,18 @@ if TYPE_CHECKING:
 
     from lanes import Engine
 
-__all__ = ["Desk", "DeskPanel", "Entry", "Past"]
+__all__ = ["Desk", "DeskPanel", "Entry", "Past", "WithDesk"]
 
 
-class Desk(View):
-    """Compose a decision, raw or typed, see its tokens and faults while typing, ask it, compare answers.
+class WithDesk(View):
+    """A widget with a desk in it, whose history can be read, also once it is closed."""
 
-    Keys: Ctrl+Enter (or Cmd+Enter) in the composer asks. Closing the desk gives up what it still has on its way; its
-    history stays. hz: frames a second at most. Raises InvalidRequest for anything but an engine.
-    """
-
-    def __init__(self, engine: "Engine", hz: float = HZ) -> None:
-        self._past = Past()
-        super().__init__(engine, (DeskPanel,), hz)
+    _past = Past()
 
     @property
     def past(self) -> Past:
         """The decisions that have ended, as frozen values."""
-        panel = self._parts[0] if self._parts else None
-        return panel.past if isinstance(panel, DeskPanel) else self._past
+        return next((panel.past for panel in self._parts if isinstance(panel, DeskPanel)), self._past)
 
     @property
     def last(self) -> Entry | None:
@@ -47,3 +40,14 @@ class Desk(View):
         """See `View.close`; the history stays."""
         self._past = self.past
         super().close()
+
+
+class Desk(WithDesk):
+    """Compose a decision, raw or typed, see its tokens and faults while typing, ask it, compare answers.
+
+    Keys: Ctrl+Enter (or Cmd+Enter) in the composer asks. Closing the desk gives up what it still has on its way; its
+    history stays. hz: frames a second at most. Raises InvalidRequest for anything but an engine.
+    """
+
+    def __init__(self, engine: "Engine", hz: float = HZ) -> None:
+        super().__init__(engine, (DeskPanel,), hz)
