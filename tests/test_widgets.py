@@ -203,10 +203,9 @@ def test_the_workbench_is_all_of_them_in_one_message(engine: lanes.Engine) -> No
     asyncio.run(with_all.act("start", **FORM))
     asyncio.run(with_all.act("ask", prompt="Is it so?", labels=[" yes", " no"]))
     assert until(lambda: not with_all.frame["trouble"] and with_all.last is not None)
-    assert (
-        with_all.last.result.logits.tobytes()
-        == engine.score("Is it so?", [" yes", " no"], top=8).result(WAIT).logits.tobytes()
-    )
+    want = engine.score("Is it so?", [" yes", " no"], top=8).result(WAIT)
+    assert with_all.last and isinstance(with_all.last.result, lanes.Scored)
+    assert with_all.last.result.logits.tobytes() == want.logits.tobytes()
     assert next(shown["count"] for shown in with_all.frame["streams"]["streams"]) == 5
     assert "Timeline" in with_all.record().text and "<script" not in with_all.record().html
     with_all.close()
