@@ -5,7 +5,7 @@ leave), `settle` (the slots and queues after that), `share` (the piece and the r
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from lanes.errors import Busy, InvalidRequest
@@ -79,7 +79,8 @@ class Settled(NamedTuple):
 class Plan:
     """One round: evictions and admissions as (slot, job id), the slot whose prompt gets the piece, the row groups.
 
-    `part` is how much of the piece the round computes.
+    `part` is how much of the piece the round computes. Rows come after it: a prompt's tail may begin in the round
+    of its last part.
 
     A group is one forward of R packed rows: (slot, rows) of each slot in it, at most R rows in all. A live stream has
     exactly one row in the round; other rows are the tails of prompts.
@@ -88,13 +89,17 @@ class Plan:
     evict: tuple[tuple[int, int], ...] = ()
     admit: tuple[tuple[int, int], ...] = ()
     piece: int | None = None
-    groups: tuple[Group, ...] = ()
     part: Part = WHOLE
+    groups: tuple[Group, ...] = ()
 
     @property
     def idle(self) -> bool:
         """Whether the round would compute nothing."""
         return self.piece is None and not self.groups
+
+    def before_rows(self, slot: int, item: Held) -> Held:
+        """The job in a slot as the round's rows find it."""
+        return item.after_part(self.part) if slot == self.piece else item
 
 
 NO_CHANGE = Binding()
@@ -162,7 +167,7 @@ def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
     One filling prompt gets the piece (the one whose piece is begun, if there is one), and every live stream one row.
     Tails get the rows that are left in the last group, or one more group when fewer than `rules.tail` are. Piece and
     rows go to whom was passed over PATIENCE times (most often, then oldest), else to streams before decisions, to the
-    job that is soonest through, to the oldest.
+    job that is soonest through, to the oldest. Rows that are still free go to the tail behind the round's own piece.
     """
     live: list[tuple[int, int]] = []
     filling: list[tuple[int, Held]] = []
@@ -176,13 +181,28 @@ def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
             filling.append((slot, item))
         elif item.rows:
             tails.append((slot, item))
-    piece, part = _piece(rules, filling, bool(live))
     groups = [tuple(live[first : first + rules.width]) for first in range(0, len(live), rules.width)]
     if tails:
         if not groups or rules.width - len(groups[-1]) < rules.tail:
             groups.append(())
-        groups[-1] += _deal(sorted(tails, key=_row_turn), rules.width - len(groups[-1]))
-    return Plan(binding.evict, binding.admit, piece, tuple(groups), part)
+        groups[-1] += _deal(sorted(tails, key=_row_turn), _spare(rules, groups[-1]))
+    planned = Plan(binding.evict, binding.admit, *_piece(rules, filling, bool(live)), tuple(groups))
+    return _begin_tail(rules, planned, filling)
+
+
+def _begin_tail(rules: Rules, planned: Plan, filling: Iterable[tuple[int, Held]]) -> Plan:
+    """With rows for the tail behind the piece, where the piece ends in this round and rows are free in it anyway."""
+    filled = [(slot, planned.before_rows(slot, item)) for slot, item in filling if slot == planned.piece]
+    filled = [(slot, item) for slot, item in filled if item.rows and not item.pieces]
+    if not filled or not planned.groups:
+        return planned
+    *full, last = planned.groups
+    return replace(planned, groups=(*full, last + _deal(filled, _spare(rules, last))))
+
+
+def _spare(rules: Rules, group: Group) -> int:
+    """The rows of a group that are free."""
+    return rules.width - sum(rows for _, rows in group)
 
 
 def _piece(rules: Rules, filling: Sequence[tuple[int, Held]], beside: bool) -> tuple[int | None, Part]:
@@ -241,8 +261,10 @@ def _after(item: Held | None, part: Part | None, rows: int) -> Held | None:
     if item is None or item.live or item.done:
         return item
     if part:
-        return item.after_part(part)
-    return item.after_rows(rows) if rows else item.after_wait()
+        item = item.after_part(part)
+    elif not rows:
+        return item.after_wait()
+    return item.after_rows(rows) if rows else item
 
 
 def expired(jobs: Iterable[Job], now: float) -> tuple[Job, ...]:

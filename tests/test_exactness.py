@@ -85,7 +85,7 @@ def test_a_stream_beside_a_filling_prompt(engine: Engine) -> None:
 def test_a_prompt_is_filled_in_the_same_pieces_and_gives_the_same_bits_under_any_load(engine: Engine) -> None:
     def pieces(index: int, id: int) -> list[tuple[int, int]]:
         found = [done.piece for done in since(engine, index) if done.piece and done.piece.id == id]
-        return [(piece.start, piece.tokens) for piece in found]
+        return [(piece.start, piece.filled) for piece in found if piece.part == piece.parts]
 
     with held(engine) as index:
         quiet = LONG(engine)

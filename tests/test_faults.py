@@ -72,7 +72,7 @@ def test_after_a_failed_forward_new_requests_have_the_bits_that_they_always_have
     with rig(lanes.tiny(arch), slots=2, piece=8) as one:
         engine, ask = one.engine, Ask(words(40))
         want = alone(engine, ask)
-        for method in ("rows", "fill"):
+        for method in ("rows", "begin"):
             broken = stream(engine, words(41, 1), max_tokens=2)
             assert broken.result(WAIT) is not None
             one.fail(method, RuntimeError("no"))
@@ -91,7 +91,7 @@ def test_a_failing_fill_fails_its_own_request_only() -> None:
         live = Ask(words(3), 30)(engine)
         engine.step(4, WAIT)
         for victim in (stream(engine, words(50)), decision(engine, words(50))):
-            one.fail("fill", ValueError("bad piece"))
+            one.fail("begin", ValueError("bad piece"))
             engine.step(1, WAIT)
             with pytest.raises(lanes.EngineFailed, match="ValueError: bad piece"):
                 victim.result(WAIT)
@@ -103,7 +103,7 @@ def test_a_forward_that_always_fails_is_tried_once_a_request_and_never_in_a_hot_
     with rig(slots=2, piece=8) as one:
         engine = one.engine
         one.fail("rows", RuntimeError("broken for good"), times=None)
-        one.fail("fill", RuntimeError("broken for good"), times=None)
+        one.fail("begin", RuntimeError("broken for good"), times=None)
         assert engine.pause(WAIT)
         requests = [stream(engine, words(3)) for _ in range(6)] + [decision(engine, words(30)) for _ in range(6)]
         engine.resume()
@@ -112,7 +112,7 @@ def test_a_forward_that_always_fails_is_tried_once_a_request_and_never_in_a_hot_
                 request.result(WAIT)
         assert engine.wait(WAIT)
         calls = Counter(one.calls)
-        assert calls["rows"] + calls["fill"] <= len(requests)
+        assert calls["rows"] + calls["begin"] <= len(requests)
         rounds = engine.rounds.next_index
         assert not threading.Event().wait(0.1)
         assert (one.calls, engine.rounds.next_index) == (calls, rounds), "an idle engine does nothing"
@@ -127,7 +127,7 @@ def test_an_error_and_an_output_in_one_round_both_arrive() -> None:
         ends, goes_on = engine.stream(words(3), max_tokens=3, ignore_eos=True), stream(engine, words(3))
         engine.step(2, WAIT)
         filling = stream(engine, words(90))
-        one.fail("fill", RuntimeError("in the piece"))
+        one.fail("begin", RuntimeError("in the piece"))
         engine.step(1, WAIT)
         last = engine.rounds.last
         assert last and {end.id: end.reason for end in last.finished} == {ends.id: "length", filling.id: "error"}
@@ -378,7 +378,7 @@ def test_only_the_engines_own_thread_runs_the_model() -> None:
             seen.add(threading.current_thread().name)
             return original(*args)
 
-        for method in ("open", "clear", "fill", "rows", "state", "save", "load"):
+        for method in ("open", "clear", "begin", "rows", "state", "save", "load"):
             one.wrap(method, note)
         one.fail("rows", RuntimeError("once"))
         requests = [stream(one.engine, words(30)), decision(one.engine, words(30)), decision(one.engine, words(30))]
@@ -389,7 +389,7 @@ def test_only_the_engines_own_thread_runs_the_model() -> None:
         until(lambda: live.tokens)
         one.engine.close()
         assert seen == {"lanes-engine"}
-        assert set(one.calls) >= {"open", "clear", "fill", "rows", "state"}
+        assert set(one.calls) >= {"open", "clear", "begin", "rows", "state"}
 
 
 # Cancel.

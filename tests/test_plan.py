@@ -199,13 +199,27 @@ def test_the_piece_and_the_tail_of_one_prompt_are_different_rounds() -> None:
 
 def test_a_piece_is_computed_in_parts_beside_live_streams_in_more_after_many_keys() -> None:
     rules = Rules(piece=32, span=64)
-    plans, after = run(rules, (live(0), filling(1, "decision", 4, 3)), 11)
-    assert [one.part for one in plans[:-1]] == [
+    plans, after = run(rules, (live(0), filling(1, "decision", 4, 3)), 10)
+    assert [one.part for one in plans] == [
         *[Part(1, 2), Part(2, 2)] * 2,  # after 0 and 32 keys
         *[Part(1, 3), Part(2, 3), Part(3, 3)] * 2,  # after 64 and 96
     ]
     assert all(one.groups == (((0, 1),),) for one in plans[:-1]), "live streams have a row in each"
-    assert plans[-1].piece is None and after[1] is not None and after[1].done
+    assert plans[-1].groups == (((0, 1), (1, 3)),), "the tail begins in the round that ends the last piece"
+    assert after[1] is not None and after[1].done
+
+
+def test_a_tail_behind_its_piece_gets_only_rows_that_are_free_anyway() -> None:
+    last = filling(1, "decision", 1, 9)._replace(begun=Part(1, 2))
+    assert share(Rules(), (live(0), last)).groups == (((0, 1), (1, 7)),)
+    assert share(Rules(), (None, last)).groups == (), "no group of its own"
+    assert share(Rules(width=2), (live(0), last, live(2))).groups == (((0, 1), (2, 1)),), "no further one"
+    tail = filling(3, "decision", 0, 5)
+    assert share(Rules(), (live(0), last, tail)).groups == (((0, 1), (2, 5), (1, 2)),), "after those that wait for rows"
+    after = advance(share(Rules(), (live(0), last)), (live(0), last))[1]
+    assert after is not None and (after.pieces, after.rows, after.begun) == (0, 2, None)
+    more = last._replace(pieces=2)
+    assert share(Rules(), (live(0), more)).groups == (((0, 1),),), "another piece comes first"
 
 
 def test_a_piece_is_whole_with_no_stream_live_and_where_parts_are_off() -> None:
@@ -231,7 +245,7 @@ def test_what_is_begun_goes_on_before_any_other_piece_and_keeps_its_parts() -> N
 
 def test_a_job_may_work_in_the_round_that_admits_it() -> None:
     assert plan(Rules(slots=2), (None, None), [job(0, pieces=1)], [job(1, "decision", 0, 5)]) == Plan(
-        admit=((0, 0), (1, 1)), piece=0, groups=(((1, 5),),)
+        admit=((0, 0), (1, 1)), piece=0, groups=(((1, 5), (0, 1)),)
     )
 
 
@@ -476,7 +490,10 @@ class World:
         living = [slot for slot, item in enumerate(slots) if item and item.live]
         tails = [slot for slot, item in enumerate(slots) if item and item.rows and not item.pieces]
         assert [slot for slot, _ in pairs][: len(living)] == living and all(rows[slot] == 1 for slot in living)
-        assert set(rows) <= {*living, *tails}
+        assert set(rows) <= {*living, *tails, planned.piece}
+        if planned.piece in rows:
+            behind = planned.before_rows(planned.piece, slots[planned.piece])
+            assert not behind.pieces and rows[planned.piece] <= behind.rows and len(rows) > 1
         assert len(planned.groups) <= -(-len(living) // rules.width) + bool(tails)
         wanted = sum(item.rows for slot in tails if (item := slots[slot]))
         assert sum(rows.get(slot, 0) for slot in tails) >= min(rules.tail, wanted)

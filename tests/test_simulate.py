@@ -33,17 +33,17 @@ def plain(found: Simulation) -> Simulation:
 def test_a_stream_and_a_decision_beside_it_take_the_rounds_reckoned_by_hand() -> None:
     found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4, span=0)
     text, answer = found.outcomes
-    # Ends: 10 (piece), 11 (tail), 22 (row beside the decision's piece), 23 (row, first tail row), 24 (tail row).
-    assert (found.rounds, found.seconds, found.tokens, found.tokens_per_s) == (5, 24.0, 3, 3 / 24)
+    # Ends: 10 (piece), 11 (tail), 22 (row beside the decision's piece, first tail row), 23 (row, tail row).
+    assert (found.rounds, found.seconds, found.tokens, found.tokens_per_s) == (4, 23.0, 3, 3 / 23)
     assert (text.wait, text.ttft, text.latency, text.gap, text.reason) == (0.0, 11.0, 23.0, 11.0, "length")
-    assert (answer.wait, answer.ttft, answer.latency, answer.gap, answer.reason) == (0.5, None, 13.5, None, "answered")
+    assert (answer.wait, answer.ttft, answer.latency, answer.gap, answer.reason) == (0.5, None, 12.5, None, "answered")
     assert found.gaps == Spread(2, 6.0, 1 + 10 * 0.99, 11.0)
-    assert found.occupancy == Occupancy(23 / 48, 13 / 48, 12 / 48)
+    assert found.occupancy == Occupancy(23 / 46, 12 / 46, 11 / 46)
 
 
 def test_a_piece_in_parts_lets_the_stream_draw_in_between() -> None:
     found = simulate([stream(0, 5, 3), decision(10.5, 6)], cost=WHOLE, slots=2, width=2, piece=4)
-    # Ends: 10 (piece), 11 (tail), 17 (row beside half a piece), 23 (row beside the other), 24 (both tail rows).
+    # Ends: 10 (piece), 11 (tail), 17 (row beside half a piece), 23 (row beside the other, tail row), 24 (tail row).
     assert (found.rounds, found.seconds) == (5, 24.0)
     assert found.gaps == Spread(2, 6.0, 6.0, 6.0)
 

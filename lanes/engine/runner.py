@@ -47,15 +47,16 @@ class Runner:
         """Run a turn. A failure of the shared forward fails all that had rows in it, one of the piece only its own."""
         replies: list[Reply] = []
         failures: dict[int, EngineFailed] = {}
-        try:
-            replies += self._rows(turn.groups)
-        except Exception as error:  # whatever the model's code or the device raises must not end the loop
-            failures |= self._failed({cell.id: cell.slot for group in turn.groups for cell in group}, error)
         if turn.chunk:
             try:
                 replies += self._fill(turn.chunk)
-            except Exception as error:
+            except Exception as error:  # whatever the model's code or the device raises must not end the loop
                 failures |= self._failed({turn.chunk.id: turn.chunk.slot}, error)
+        groups = [[cell for cell in group if cell.id not in failures] for group in turn.groups]
+        try:
+            replies += self._rows([group for group in groups if group])
+        except Exception as error:
+            failures |= self._failed({cell.id: cell.slot for group in groups for cell in group}, error)
         return Outcome(tuple(replies), tuple(failures.items()))
 
     def _rows(self, groups: Sequence[Sequence[Cell]]) -> Iterator[Reply]:

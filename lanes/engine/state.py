@@ -11,7 +11,7 @@ from lanes.engine.turn import Cell, Chunk, Draw, Found, Outcome, Reply, Turn, Wa
 from lanes.engine.work import DecisionWork, StreamWork, Work
 from lanes.errors import EngineFailed, LanesError
 from lanes.jobs import Held, Job, Part
-from lanes.plan import Rules, advance, bind, expired, settle, share
+from lanes.plan import Plan, Rules, advance, bind, expired, settle, share
 from lanes.record import (
     Admitted,
     Evicted,
@@ -101,7 +101,9 @@ class State:
         plan = share(self.rules, self.slots, binding)
         if plan.idle:
             return None
-        groups = tuple(tuple(cell for slot, rows in group for cell in self._cells(slot, rows)) for group in plan.groups)
+        groups = tuple(
+            tuple(cell for slot, rows in group for cell in self._cells(plan, slot, rows)) for group in plan.groups
+        )
         chunk = None if plan.piece is None else self._chunk(plan.piece, plan.part)
         evicted = tuple(Evicted(slot, id) for slot, id in binding.evict)
         return Turn(now, plan, groups, chunk, tuple(self._seats()), admitted, evicted)
@@ -125,9 +127,9 @@ class State:
             if held:
                 yield Seat(slot, held.job.id, held.job.kind, seat_state(held))
 
-    def _cells(self, slot: int, rows: int) -> Iterable[Cell]:
+    def _cells(self, plan: Plan, slot: int, rows: int) -> Iterable[Cell]:
         """The next rows of a slot: a live stream's newest token, or the next tokens of a prompt's tail."""
-        held = self._held(slot)
+        held = plan.before_rows(slot, self._held(slot))
         work = self.works[held.job.id]
         if held.live:
             assert isinstance(work, StreamWork)

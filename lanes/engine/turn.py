@@ -113,7 +113,7 @@ class Turn:
             done,
             groups=len(self.groups),
             rows=tuple(rows.values()),
-            piece=chunk and chunk.done(chunk.id in gained),
+            piece=chunk and chunk.done(chunk.id in gained and chunk.slot not in rows),
             admitted=self.admitted,
             evicted=self.evicted,
             seats=self.seats,

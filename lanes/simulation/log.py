@@ -24,7 +24,11 @@ def log_round(
         *span,
         width=rules.width,
         groups=len(planned.groups),
-        rows=tuple(_rows(slot, rows, seats[slot], after[slot]) for group in planned.groups for slot, rows in group),
+        rows=tuple(
+            _rows(slot, rows, planned.before_rows(slot, seats[slot]), after[slot])
+            for group in planned.groups
+            for slot, rows in group
+        ),
         piece=None if planned.piece is None else _piece(planned, planned.piece, seats[planned.piece], rules.piece),
         submitted=submitted,
         admitted=tuple(Admitted(slot, id, kinds[id]) for slot, id in planned.admit),
