@@ -37,7 +37,7 @@ class Sizes:
     tokens: int = 24_000
     """That eight streams draw together while messages are counted, in `seconds`."""
     seconds: float = 20.0
-    pairs: int = 9
+    pairs: int = 7
     """Runs without and with a workbench, in turn; of eight streams of `arm` tokens each on the tiny model."""
     arm: int = 1500
     clicks: int = 20
@@ -90,12 +90,13 @@ def compare(kernel: Kernel, speed: Speed, pairs: int, tokens: int, tick: Any) ->
     """
     for number in range(-1, pairs):
         for shown in (False, True) if number % 2 else (True, False):
-            call = f"print(await arm(engine, {shown}, {speed.streams}, {tokens}))"
+            call = f"print(*await arm(engine, {shown}, {speed.streams}, {tokens}))"
             # A tiny engine is new each time, so that no run has a longer record behind it than another.
             fresh = f"with lanes.Engine({TINY}, prefix_bytes=0) as engine: {call}"
-            found = float(kernel.run(fresh if speed.model == TINY else call))
+            found, share = map(float, kernel.run(fresh if speed.model == TINY else call).split())
             if number >= 0:  # what happens for the first time is not counted
                 (speed.shown if shown else speed.without).append(found)
+                speed.shares.extend([share] * shown)
             tick()
 
 
@@ -168,7 +169,7 @@ def main() -> None:
             bar.update()
             compare(live, speeds[0], sizes.pairs, sizes.arm, bar.update)
             live.run(f"engine = lanes.Engine({model}, prefix_bytes=0)")
-            compare(live, speeds[1], sizes.pairs, 96, bar.update)
+            compare(live, speeds[1], sizes.pairs, 64, bar.update)
             clicks: list[Clicks] = []
             for cell, what in (("await", "ask"), ("await", "start"), ("busy", "ask")):
                 for route in routes:

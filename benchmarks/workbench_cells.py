@@ -2,8 +2,11 @@
 
 import gc
 import json
+import threading
 import time
 from typing import Any
+
+import psutil
 
 import lanes
 from lanes_widgets import Workbench
@@ -15,8 +18,8 @@ def crowd(engine: lanes.Engine, streams: int, tokens: int, **options: Any) -> li
     return [engine.stream(f"Chapter {number}.", seed=number, **asked).id for number in range(streams)]
 
 
-async def arm(engine: lanes.Engine, shown: bool, streams: int, tokens: int) -> float:
-    """Tokens a second of a crowd, with a workbench on display or without any widget."""
+async def arm(engine: lanes.Engine, shown: bool, streams: int, tokens: int) -> tuple[float, float]:
+    """Tokens a second of a crowd, with a workbench on display or without any widget; its thread's share of a core."""
     from IPython.display import display
 
     gc.collect()
@@ -25,11 +28,19 @@ async def arm(engine: lanes.Engine, shown: bool, streams: int, tokens: int) -> f
     if view:
         display(view)
     crowd(engine, streams, tokens)
+    begun = time.perf_counter()
     await engine.drain()
+    share = publishing() / (time.perf_counter() - begun)
     if view:
         view.close()
     drew = [done for done in engine.rounds.since(first).rounds if done.decode_rows]
-    return sum(done.tokens for done in drew) / (drew[-1].end - drew[0].start)
+    return sum(done.tokens for done in drew) / (drew[-1].end - drew[0].start), share
+
+
+def publishing() -> float:
+    """Seconds that the thread which writes the widgets has computed so far; 0 without one."""
+    own = {one.native_id for one in threading.enumerate() if one.name == "lanes-publisher"}
+    return sum(one.user_time + one.system_time for one in psutil.Process().threads() if one.id in own)
 
 
 def truth(engine: lanes.Engine) -> str:

@@ -34,6 +34,8 @@ class Speed:
     streams: int
     without: list[float] = field(default_factory=list)
     shown: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    """How much of a core the thread that writes the widgets took."""
 
     @property
     def ratio(self) -> float:
@@ -69,8 +71,10 @@ def table(counted: Messages, speeds: Sequence[Speed], clicks: Sequence[Clicks]) 
     for one in speeds:
         found = f"{median(one.without):.0f}, {median(one.shown):.0f}: {one.ratio:.3f}x"
         spread = f"{len(one.ratios)} pairs, {min(one.ratios):.3f} to {max(one.ratios):.3f}"
+        what = f"{one.streams} streams, {one.model.strip(_QUOTES)}"
+        rows.append((f"tokens/s, {what}: without, with a workbench", found, spread))
         rows.append(
-            (f"tokens/s, {one.streams} streams, {one.model.strip(_QUOTES)}: without, with a workbench", found, spread)
+            (f"the widgets' thread, {what}: share of a core", f"{median(one.shares):.3f}", f"{len(one.shares)}")
         )
     for one in clicks:
         ms = [1000 * seconds for seconds in one.seconds]

@@ -19,17 +19,20 @@ class Gain(NamedTuple):
 
 @dataclass(slots=True)
 class Gains:
-    """What one stream got: a gain for each token, when the last one came (s), and drafts that were rejected."""
+    """What one stream got: a gain for each token, when the last one came (s), and drafts that were accepted and not."""
 
     tokens: list[Gain] = field(default_factory=list)
     last: float = 0.0
+    drafted: int = 0
     rejected: int = 0
 
-    def add(self, done: Round, count: int, proposed: int | None) -> None:
-        """Note `count` tokens of a round; `proposed` drafts were tried for them, None where they are no drafts."""
-        self.tokens += [Gain(done.index, proposed is not None)] * count
-        self.last = done.end if count else self.last
-        self.rejected += 0 if proposed is None else proposed - count
+    def add(self, gain: Gain, count: int, end: float, proposed: int = 0) -> None:
+        """Note `count` tokens of a round that ended at `end` seconds; of drafts, how many were proposed."""
+        self.tokens += [gain] * count
+        self.last = end if count else self.last
+        if gain.draft:
+            self.drafted += count
+            self.rejected += proposed - count
 
 
 class Gained:
@@ -49,12 +52,15 @@ class Gained:
         self._next = since.next
 
     def _add(self, done: Round) -> None:
-        self._of.update((new.id, Gains()) for new in done.submitted if new.kind == "stream")
+        for new in done.submitted:
+            if new.kind == "stream":
+                self._of[new.id] = Gains()
+        plain, draft = Gain(done.index, False), Gain(done.index, True)  # shared, as there are many
         for row in done.rows:
             if gains := self._of.get(row.id):
-                gains.add(done, row.tokens, row.rows if row.kind == "draft" else None)
+                gains.add(draft if row.kind == "draft" else plain, row.tokens, done.end, row.rows)
         if done.piece and (gains := self._of.get(done.piece.id)):
-            gains.add(done, done.piece.gained, None)
+            gains.add(plain, done.piece.gained, done.end)
 
     def of(self, id: int) -> Gains | None:
         """A stream's gains; None where the record has forgotten its beginning."""

@@ -37,6 +37,8 @@ class StreamsPanel(Panel):
         self.started: deque[Stream] = deque(maxlen=HELD)
         """The streams that the form began, oldest first."""
         self._gained = Gained()
+        self._own: dict[int, str] = {}
+        """Texts of tokens by themselves, as far as they were asked for."""
 
     @property
     def commands(self) -> Mapping[str, Command]:
@@ -90,7 +92,7 @@ class StreamsPanel(Panel):
         gains, timing, count = self._gained.of(view.id), view.timing, len(view.tokens)
         pace = speed(view, gains)
         ttft = timing.ttft if timing else None
-        drafted = sum(gain.draft for gain in gains.tokens) if gains else 0
+        tried = gains.drafted + gains.rejected if gains else 0
         return {
             "id": view.id,
             "state": view.state,
@@ -102,7 +104,7 @@ class StreamsPanel(Panel):
             "seed": str(view.seed),  # JavaScript's numbers are too short for it
             "speed": None if pace is None else round(pace, 1),
             "ttft": None if ttft is None else round(ttft, 4),
-            "drafts": [drafted, drafted + gains.rejected] if gains and drafted + gains.rejected else None,
+            "drafts": [gains.drafted, tried] if gains and tried else None,
             "rest": view.rest,
             "error": view.error if view.state == "error" else None,
             "tape": self._cut(view, gains, share),
@@ -113,7 +115,13 @@ class StreamsPanel(Panel):
         tape, count = self.tapes[_tape(view)], len(view.tokens)
         if tape.sent >= count:
             return {"from": tape.sent, "items": [], "gone": 0}
-        return tape.cut(Tokens(view, gains, self.engine.texts, min(count, tape.sent + share)))
+        return tape.cut(Tokens(view, gains, self._text, min(count, tape.sent + share)))
+
+    def _text(self, token: int) -> str:
+        """A token by itself; the tokenizer takes long for what never changes, so it is asked once."""
+        if token not in self._own:
+            [self._own[token]] = self.engine.texts([token])
+        return self._own[token]
 
     def record(self) -> Record:
         """See `Panel.record`: every stream's text, with its tokens in the HTML."""
@@ -146,10 +154,8 @@ class Tokens(Sequence[list[Any]]):
     a token that added none, "draft" is 1 for an accepted draft.
     """
 
-    def __init__(
-        self, view: "StreamView", gains: Gains | None, texts: Callable[[Sequence[int]], list[str]], count: int
-    ) -> None:
-        self._view, self._texts, self._count = view, texts, count
+    def __init__(self, view: "StreamView", gains: Gains | None, text: Callable[[int], str], count: int) -> None:
+        self._view, self._text, self._count = view, text, count
         self._gains = gains.tokens if gains else []
 
     def __len__(self) -> int:
@@ -164,7 +170,7 @@ class Tokens(Sequence[list[Any]]):
         token, piece = view.tokens[at], view.pieces[at]
         gain = gains[at] if at < len(gains) else None
         logprob = round(view.logprobs[at].logprob, 5) if at < len(view.logprobs) else None
-        more: dict[str, Any] = {} if piece else {"own": self._texts([token])[0]}
+        more: dict[str, Any] = {} if piece else {"own": self._text(token)}
         if gain and gain.draft:
             more["draft"] = 1
         return [token, piece, logprob, gain and gain.round, *([more] if more else [])]
