@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-unit: $(VENV)/.installed-test
+unit: $(VENV)/.installed-browser
 	$(BIN)/python -m pytest
 
 notebooks: $(VENV)/.installed-test
@@ -48,6 +48,11 @@ $(VENV)/.installed-lab: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[lab,serve,test]'
 	touch $@ $(VENV)/.installed $(VENV)/.installed-lab
+
+# A browser, for the tests that look at the widgets: the system's, or one that is fetched.
+$(VENV)/.installed-browser: $(VENV)/.installed-test
+	$(BIN)/python tests/browser.py
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -20,7 +20,7 @@ START_S = 90.0
 RUN_MS = 280_000
 SETTINGS = {
     # Cells out of sight are otherwise taken out of the page, and nobody could look at them.
-    "notebook-extension/tracker": {"windowingMode": "none", "autoStartDefault": True},
+    "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 QUIET = (
@@ -32,6 +32,8 @@ NO_ERROR = ("favicon.ico",)
 PROMPTS = "[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputArea-prompt')].map(one => one.innerText)"
 BEGUN = f"() => {PROMPTS}.some(one => one.includes('*'))"
 DONE = f"() => {PROMPTS}.every(one => /\\[\\d+\\]/.test(one))"
+READY = "() => window.jupyterapp.shell.currentWidget.sessionContext.ready"
+"""The page says "idle" before; whatever is run by then asks for a kernel."""
 FAILED = ".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']"
 
 
@@ -50,7 +52,7 @@ def server(folder: Path, home: Path) -> Iterator[str]:
     env |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings"), "PYTHONPATH": str(ROOT)}
     options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     options += ["--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True"]
-    options += [f"--ServerApp.root_dir={folder}"]
+    options += [f"--ServerApp.root_dir={folder}", "--expose-app-in-browser"]
     with open(home / "lab.log", "w") as log:
         lab = subprocess.Popen([sys.executable, "-m", "jupyterlab", *options], env=env, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
@@ -114,8 +116,13 @@ class Lab:
             spec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
             notebook.metadata = nbformat.from_dict({"kernelspec": spec, "language_info": {"name": "python"}})
             nbformat.write(notebook, self.folder / name)
+        # With a session there already, it does not ask which kernel to take.
+        self._ask(
+            "POST", "/api/sessions", {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+        )
         self.page.goto(f"{self.address}/lab/tree/{name}?reset")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.page.evaluate(READY)
         self.page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
 
     def run_all(self, wait: bool = True) -> None:
@@ -132,8 +139,14 @@ class Lab:
 
     def shut(self) -> None:
         """End the notebook's kernel and leave the page."""
-        kernels = json.load(urllib.request.urlopen(f"{self.address}/api/sessions", timeout=30))
-        for session in kernels:
-            end = urllib.request.Request(f"{self.address}/api/sessions/{session['id']}", method="DELETE")
-            urllib.request.urlopen(end, timeout=30).close()
+        for session in self._ask("GET", "/api/sessions"):
+            self._ask("DELETE", f"/api/sessions/{session['id']}")
         self.page.close()
+
+    def _ask(self, method: str, path: str, values: Any = None) -> Any:
+        body = None if values is None else json.dumps(values).encode()
+        with urllib.request.urlopen(
+            urllib.request.Request(self.address + path, body, method=method), timeout=60
+        ) as got:
+            text = got.read()
+        return json.loads(text) if text else None
