@@ -63,14 +63,14 @@ class Kernel:
     def ready(self) -> dict[str, Any]:
         """Wait until it is heard; what it says of itself. Raises TimeoutError where it says nothing."""
         end = time.monotonic() + START_S
-        self.client.wait_for_ready(timeout=START_S)
+        client: Any = self.client  # its methods have keywords that their types lack
+        client.wait_for_ready(timeout=START_S)
         while not self.heard:  # a subscription takes a moment to arrive
             if time.monotonic() > end:
                 raise TimeoutError(f"the kernel published nothing in {START_S:.0f} s: see {self.log()!r}")
-            info: Any = self.client.kernel_info(reply=True, timeout=START_S)
+            client.kernel_info(reply=True, timeout=START_S)
             time.sleep(0.05)
-        info = self.client.kernel_info(reply=True, timeout=START_S)
-        return info["content"]
+        return client.kernel_info(reply=True, timeout=START_S)["content"]
 
     def send(self, code: str) -> str:
         """Send a cell; the number of its message."""
