@@ -4,7 +4,7 @@
 
 A kernel of its own runs the engine and a `lanes_widgets.Workbench`; this program hears what the kernel publishes and
 sends clicks as a page does. Messages and speed are measured on a tiny model, whose rounds are nearly all Python: the
-hardest case, as the widgets' thread takes turns with the engine's. Prints a Markdown table; takes some five minutes.
+hardest case, as the widgets' thread takes turns with the engine's. Prints a Markdown table; takes several minutes.
 """
 
 import argparse
