@@ -10,6 +10,8 @@ import nbformat
 from nbclient import NotebookClient
 
 CELL_SECONDS = 300
+LIVE, STILL = "application/vnd.jupyter.widget-view+json", "text/html"
+"""A widget as a kernel that runs shows it, and the form beside it that needs none."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -24,7 +26,10 @@ def refresh(path: Path) -> None:
 
 
 def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook without volatile metadata; pieces of one output stream that followed each other are joined."""
+    """The notebook without volatile metadata and live widgets; pieces of one output stream in a row are joined.
+
+    A live widget goes where a still form stands beside it. One without stays, and the tests refuse the notebook.
+    """
     notebook = nbformat.from_dict(notebook)
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
@@ -44,6 +49,8 @@ def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
     for output in outputs:
         if "metadata" in output:
             output.metadata = nbformat.from_dict({})
+        if STILL in output.get("data", {}):
+            output.data.pop(LIVE, None)
         last = kept[-1] if kept else None
         if output.output_type == "stream" and last is not None and last.get("name") == output.name:
             last.text += output.text

@@ -67,6 +67,7 @@ def test_cells_have_names_that_stay(path: Path):
 def test_outputs_are_readable_without_a_kernel(code):
     for cell in code:
         kinds = {kind for output in cell.outputs for kind in output.get("data", {})}
+        assert refresh.LIVE not in kinds, f"{cell.id}: a live widget without its still form beside it"
         assert kinds <= SHOWN | {PLOTLY}
         assert PLOTLY not in kinds or "text/html" in kinds, f"{cell.id}: a figure without its static form beside it"
     shown = outputs(code)
@@ -107,3 +108,15 @@ def test_tidying_drops_what_is_no_result():
     assert tidied.cells[0].metadata == {"tags": [CHECK]}
     assert [output.get("text") for output in tidied.cells[0].outputs] == ["ab", "c", None]
     assert tidied.cells[0].outputs[2].metadata == {}
+
+
+def test_tidying_keeps_a_widget_as_its_still_form_and_drops_no_widget_without_one():
+    view = {refresh.LIVE: {"model_id": "0"}, "text/plain": "Board"}
+    cell = nbformat.v4.new_code_cell("board", id="board")
+    cell.outputs = [
+        nbformat.v4.new_output("display_data", data={**view, "text/html": "<table></table>"}),
+        nbformat.v4.new_output("display_data", data=dict(view)),
+    ]
+    still, live = refresh.tidy(nbformat.v4.new_notebook(cells=[cell])).cells[0].outputs
+    assert still.data == {"text/plain": "Board", "text/html": "<table></table>"}
+    assert live.data == view
