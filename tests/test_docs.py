@@ -119,6 +119,14 @@ def test_the_examples_of_typed_questions_run(example: str, capsys: pytest.Captur
     assert names["engine"].closed
 
 
+def test_the_example_of_the_widgets_runs(capsys: pytest.CaptureFixture[str]):
+    names: dict[str, Any] = {}
+    exec(compile(examples("docs/widgets.md")[0], "widgets.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert "Snapshot" in shown and "Timeline" in shown
+    assert names["engine"].closed
+
+
 def test_the_picture_shows_streams_and_decisions():
     root = ElementTree.parse(ROOT / "docs" / "images" / "timeline.svg").getroot()
     story = root.findtext("{http://www.w3.org/2000/svg}desc") or ""

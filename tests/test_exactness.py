@@ -113,7 +113,7 @@ def test_a_prompt_of_many_keys_is_filled_in_parts_beside_streams_with_the_bits_o
             given_up, busy = ask(engine), ask(engine)
 
             def amid() -> bool:
-                piece = engine.rounds.last.piece
+                piece = engine.rounds.last.piece if engine.rounds.last else None
                 return bool(piece and piece.id == given_up.id and piece.part < piece.parts)
 
             step_until(engine, amid)

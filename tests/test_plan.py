@@ -237,9 +237,9 @@ def test_what_is_begun_goes_on_before_any_other_piece_and_keeps_its_parts() -> N
     planned = share(Rules(), (None, begun, first))
     assert (planned.piece, planned.part) == (1, Part(2, 3)), "also when the streams are gone"
     after = advance(planned, (None, begun, first))
-    assert (after[1].begun, after[2].passed) == (Part(2, 3), PATIENCE + 1)
+    assert after[1] and after[2] and (after[1].begun, after[2].passed) == (Part(2, 3), PATIENCE + 1)
     last = advance(share(Rules(), after), after)
-    assert (last[1].begun, last[1].pieces) == (None, 3)
+    assert last[1] and (last[1].begun, last[1].pieces) == (None, 3)
     assert share(Rules(), last).piece == 2
 
 
@@ -492,7 +492,9 @@ class World:
         assert [slot for slot, _ in pairs][: len(living)] == living and all(rows[slot] == 1 for slot in living)
         assert set(rows) <= {*living, *tails, planned.piece}
         if planned.piece in rows:
-            behind = planned.before_rows(planned.piece, slots[planned.piece])
+            item = slots[planned.piece]
+            assert item
+            behind = planned.before_rows(planned.piece, item)
             assert not behind.pieces and rows[planned.piece] <= behind.rows and len(rows) > 1
         assert len(planned.groups) <= -(-len(living) // rules.width) + bool(tails)
         wanted = sum(item.rows for slot in tails if (item := slots[slot]))

@@ -1,0 +1,53 @@
+"""Pictures of the widgets in JupyterLab, for docs/images: `python docs/screenshots.py` (needs Chromium)."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+import browser  # noqa: E402  (they lie beside the tests)
+import lab  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+WIDGETS = ("Board", "Timeline", "Streams", "Desk")
+LOOK_MS = 6000
+CELLS = (
+    "import asyncio, lanes, lanes_widgets\nengine = lanes.Engine(prefix_bytes=0)",
+    *(f"lanes_widgets.{name}(engine)" for name in WIDGETS),
+    "prompts = ['The sea is', 'Once upon a time', 'A recipe for bread:', 'Dear diary,']\n"
+    "streams = [engine.stream(prompt, max_tokens=90, ignore_eos=True, logprobs=0) for prompt in prompts]\n"
+    "await asyncio.sleep(3)\n"
+    "review = 'Review: I loved it.\\nSentiment: positive\\n\\nReview: The room was cold.\\nSentiment:'\n"
+    "pending = [engine.score(review, [' positive', ' negative']) for _ in range(2)]\n"
+    "await engine.drain()",
+)
+
+
+def main() -> None:
+    """Run four streams and some decisions below the widgets, and take a picture of each."""
+    path = browser.find()
+    if path is None:
+        raise SystemExit(browser.MISSING)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as home,
+        lab.server(Path(folder), Path(home)) as address,
+        lab.chromium(path) as chromium,
+    ):
+        size = {"width": 1300, "height": 2400}
+        seen = lab.Lab(chromium, address, Path(folder), viewport=size, device_scale_factor=1.5)
+        seen.open("widgets.ipynb", *CELLS)
+        seen.run_all(wait=False)
+        page = seen.page
+        page.wait_for_function("() => document.querySelectorAll('.lanes-live').length >= 4")
+        page.locator(".lanes-desk").get_by_role("button", name="Ask", exact=True).click()
+        page.wait_for_timeout(LOOK_MS)
+        for at, name in enumerate(WIDGETS):
+            page.locator(".lanes-panel").nth(at).screenshot(path=IMAGES / f"{name.lower()}.png")
+        seen.shut()
+
+
+if __name__ == "__main__":
+    main()
