@@ -44,7 +44,7 @@ def test_bits_are_equal_alone_and_in_company(told: tuple[Demo, list[str]]):
 def test_the_arms_take_turns(told: tuple[Demo, list[str]]):
     marks = {"on the idle engine": "idle", ", alone:": "alone", "beside them": "beside", "behind them": "behind"}
     order = [mark for line in told[1] for part, mark in marks.items() if part in line]
-    assert order == ["idle", "alone", "beside"] * 2 + ["behind"]
+    assert order == ["idle", "alone", "beside"] * SMALL.pairs + ["behind"]
 
 
 def test_the_table_shows_every_figure(told: tuple[Demo, list[str]]):
