@@ -183,21 +183,23 @@ def share(rules: Rules, slots: Slots, binding: Binding = NO_CHANGE) -> Plan:
             tails.append((slot, item))
     groups = [tuple(live[first : first + rules.width]) for first in range(0, len(live), rules.width)]
     if tails:
-        if not groups or rules.width - len(groups[-1]) < rules.tail:
+        if not groups or _spare(rules, groups[-1]) < rules.tail:
             groups.append(())
         groups[-1] += _deal(sorted(tails, key=_row_turn), _spare(rules, groups[-1]))
     planned = Plan(binding.evict, binding.admit, *_piece(rules, filling, bool(live)), tuple(groups))
-    return _begin_tail(rules, planned, filling)
+    return _begin_tail(rules, planned, slots)
 
 
-def _begin_tail(rules: Rules, planned: Plan, filling: Iterable[tuple[int, Held]]) -> Plan:
+def _begin_tail(rules: Rules, planned: Plan, slots: Slots) -> Plan:
     """With rows for the tail behind the piece, where the piece ends in this round and rows are free in it anyway."""
-    filled = [(slot, planned.before_rows(slot, item)) for slot, item in filling if slot == planned.piece]
-    filled = [(slot, item) for slot, item in filled if item.rows and not item.pieces]
-    if not filled or not planned.groups:
+    slot = planned.piece
+    if slot is None or not planned.groups or not (item := slots[slot]):
+        return planned
+    behind = planned.before_rows(slot, item)
+    if behind.pieces or not behind.rows:
         return planned
     *full, last = planned.groups
-    return replace(planned, groups=(*full, last + _deal(filled, _spare(rules, last))))
+    return replace(planned, groups=(*full, last + _deal([(slot, behind)], _spare(rules, last))))
 
 
 def _spare(rules: Rules, group: Group) -> int:

@@ -15,7 +15,7 @@ from test_widgets import act
 import lanes
 from lanes_widgets import Desk
 from lanes_widgets.desk import past
-from lanes_widgets.desk.errand import NAME, Latest
+from lanes_widgets.errand import NAME, Latest
 from lanes_widgets.front import module
 
 PROMPT = "Review: The room was cold.\nSentiment:"

@@ -1,18 +1,19 @@
 """The timeline: every round of an engine to scale, live; the story of each request; a run kept to compare with."""
 
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lanes.errors import InvalidRequest
 from lanes.record import Comparison, Rounds, Story, compare
 from lanes.record.compare import Figures
+from lanes.record.show import many
 from lanes.record.source import Run, Source, run
 from lanes_widgets.acts import Command
+from lanes_widgets.errand import Errand
 from lanes_widgets.feed import Feed
 from lanes_widgets.panel import Panel, Record
 from lanes_widgets.publisher import HZ
@@ -43,7 +44,7 @@ class TimelinePanel(Panel):
         self._told: int | str | None = None
         self._story = Slow(self._tell)
         self._figures = Slow(lambda: Figures.of(self._run().rounds).words())
-        self._saved: Saving | None = None
+        self._saved: Errand[Path] | None = None
         if reference is not None:
             self._keep(run(reference), _title(reference))
         else:
@@ -74,11 +75,11 @@ class TimelinePanel(Panel):
         self._origin = 0
         self._keep(None, "")
 
-    def save_trace(self) -> "Saving":
+    def save_trace(self) -> Errand[Path]:
         """Write the record as a file for ui.perfetto.dev into the kernel's working directory, under a free name."""
         if self._saved and not self._saved.done:
             raise ValueError("a trace is being written already")
-        self._saved = Saving(self._rounds)
+        self._saved = Errand(lambda: _save(self._rounds))
         return self._saved
 
     def picture(self) -> dict[str, Any]:
@@ -95,7 +96,7 @@ class TimelinePanel(Panel):
             "story": self._story.get(newest) if self._told is not None else None,
             "reference": self._reference.picture() if self._reference else None,
             "figures": self._figures.get((newest, self._origin)) if self._reference else None,
-            "saved": str(self._saved.path) if self._saved and self._saved.path else None,
+            "saved": str(self._saved.result) if self._saved and self._saved.result else None,
         }
 
     def record(self) -> Record:
@@ -130,7 +131,7 @@ class TimelinePanel(Panel):
             (totals.decisions.answered, "decision", " answered"),
             (totals.decisions.evicted, "eviction", ""),
         )
-        return ", ".join(f"{count} {noun}{'s' * (count != 1)}{rest}" for count, noun, rest in counts)
+        return ", ".join(f"{many(count, noun)}{rest}" for count, noun, rest in counts)
 
     def _tell(self) -> dict[str, Any]:
         """The story once more, until it has ended."""
@@ -186,33 +187,6 @@ class Reference:
         }
 
 
-class Saving:
-    """A trace on its way to a file, on a thread of its own: with many rounds that takes a second or two."""
-
-    def __init__(self, rounds: Rounds) -> None:
-        self.path: Path | None = None
-        """Where it is, once it is there."""
-        self.error: Exception | None = None
-        self._thread = threading.Thread(target=self._write, args=(rounds,), name="lanes-trace", daemon=True)
-        self._thread.start()
-
-    @property
-    def done(self) -> bool:
-        """Whether the file is there, or will not be."""
-        return not self._thread.is_alive()
-
-    @property
-    def state(self) -> Literal["running", "done"]:
-        """How far it is."""
-        return "done" if self.done else "running"
-
-    def _write(self, rounds: Rounds) -> None:
-        try:
-            self.path = rounds.to_trace(_free(Path.cwd()))
-        except OSError as error:
-            self.error = OSError(f"the trace was not written: {error}; is the kernel's folder writable and not full?")
-
-
 class Slow:
     """A value that takes a look at the whole record: made again where there is news, but not more often than SLOW_S."""
 
@@ -226,6 +200,14 @@ class Slow:
         if key != self._key and time.monotonic() - self._made >= SLOW_S:
             self.value, self._key, self._made = self._make(), key, time.monotonic()
         return self.value
+
+
+def _save(rounds: Rounds) -> Path:
+    """Write the record; with many rounds that takes a second or two. Raises OSError with what to do."""
+    try:
+        return rounds.to_trace(_free(Path.cwd()))
+    except OSError as error:
+        raise OSError(f"the trace was not written: {error}; is the kernel's folder writable and not full?") from error
 
 
 def _free(folder: Path) -> Path:

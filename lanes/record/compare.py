@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,9 @@ from lanes.record.axis import Axis, axis
 from lanes.record.drawing import LEFT, RIGHT, WIDTH, body, element
 from lanes.record.gaps import gaps
 from lanes.record.lives import lives
+from lanes.record.picture import Picture
 from lanes.record.shapes import Round
-from lanes.record.show import span
+from lanes.record.show import many, span
 from lanes.record.source import Run, Source, run
 from lanes.record.timeline import text
 
@@ -47,16 +47,16 @@ class Figures:
         every = [gap for own in gaps(rounds).values() for gap in own]
         tokens, length = sum(done.tokens for done in rounds), rounds[-1].end - rounds[0].start if rounds else 0.0
         return cls(
-            sum(bool(done.groups or done.piece) for done in rounds), len(took), median(took) if took else None,
+            sum(done.computed for done in rounds), len(took), median(took) if took else None,
             max(every, default=None), tokens, length, tokens / length if length else None,
         )  # fmt: skip
 
     def words(self) -> str:
         """The numbers on one line."""
-        decisions = f"{self.decisions} decision{'s' * (self.decisions != 1)}"
+        decisions = many(self.decisions, "decision")
         return " · ".join(
             (
-                f"{self.rounds} round{'s' * (self.rounds != 1)}",
+                many(self.rounds, "round"),
                 decisions if self.decision_p50_s is None else f"{decisions}, p50 {span(self.decision_p50_s)}",
                 f"worst gap {span(self.gap_worst_s)}",
                 "- tokens/s" if self.tokens_per_s is None else f"{self.tokens_per_s:.1f} tokens/s",
@@ -65,7 +65,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class Comparison(Picture):
     """Two runs as one picture: in a notebook as an image, and as plain text; `figure()` is one to look into."""
 
     runs: tuple[Run, Run]
@@ -83,7 +83,7 @@ class Comparison:
         return first, second
 
     def svg(self) -> str:
-        """Both runs as one SVG element, 960 units wide, without scripts or anything from outside."""
+        """See `Picture.svg`."""
         time = _shared([one.rounds for one in self.runs])
         parts: list[str] = []
         top = 0.0
@@ -98,15 +98,6 @@ class Comparison:
         from lanes.record.figure import stacked
 
         return stacked(self.runs, self.titles)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the SVG to a file; returns its path."""
-        path = Path(path)
-        path.write_text(self.svg() + "\n", encoding="utf-8")
-        return path
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         """Both runs in characters; no times, so the same rounds always give the same text."""

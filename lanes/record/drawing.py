@@ -11,6 +11,7 @@ from typing import get_args
 
 from lanes.record.axis import CUT, Axis, axis
 from lanes.record.shapes import Kind, Round
+from lanes.record.show import many
 from lanes.record.stays import Stay, Work, cells, stays, waiters
 
 WIDTH, LEFT, RIGHT = 960, 58, 18
@@ -82,12 +83,12 @@ def summary(rounds: Sequence[Round]) -> str:
     """The rounds in numbers: what was run, drawn, filled and answered."""
     answered = sum(end.reason == "answered" for done in rounds for end in done.finished)
     counts = (
-        (sum(bool(done.groups or done.piece) for done in rounds), "round", ""),
+        (sum(done.computed for done in rounds), "round", ""),
         (sum(done.tokens for done in rounds), "token", " drawn"),
         (sum(done.filled for done in rounds), "prompt token", " filled"),
         (answered, "decision", " answered"),
     )
-    return " · ".join(f"{count} {noun}{'s' * (count != 1)}{rest}" for count, noun, rest in counts)
+    return " · ".join(f"{many(count, noun)}{rest}" for count, noun, rest in counts)
 
 
 def _words(stay: Stay) -> list[str]:

@@ -9,11 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from lanes.record.drawing import COLOURS, WORDS, summary
+from lanes.record.gaps import Gap, gaps_by_round
 from lanes.record.lives import lives
 from lanes.record.shapes import RequestId, Round
 from lanes.record.source import Run
 from lanes.record.stays import Work, cells, stays
-from lanes.record.tolls import Gap, gaps_by_round, quiet_gap
+from lanes.record.tolls import quiet_gap
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

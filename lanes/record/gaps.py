@@ -1,6 +1,6 @@
 """What a decision costs the streams beside it: the gaps between their tokens, and the steps that make them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,21 +26,44 @@ class Summary:
     lone_piece_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The time between two tokens of a stream, the second at the end of a round; in seconds.
+
+    For `stood` of it the engine stood still between rounds: idle, paused or at a pace.
+    """
+
+    id: RequestId
+    seconds: float
+    stood: float
+
+
+def gaps_by_round(rounds: Iterable[Round]) -> Iterator[tuple[Round, dict[RequestId, Gap]]]:
+    """Each round with the gaps that end in it, by stream."""
+    clocks: dict[RequestId, tuple[float, float]] = {}
+    stood, before = 0.0, None
+    for done in rounds:
+        stood, before = stood + done.start - (done.start if before is None else before), done.end
+        found: dict[RequestId, Gap] = {}
+        for stream in dict.fromkeys(stream for stream, _ in done.gains):
+            if last := clocks.get(stream):
+                found[stream] = Gap(stream, done.end - last[0], stood - last[1])
+            clocks[stream] = (done.end, stood)
+        yield done, found
+
+
 def gaps(rounds: Sequence[Round]) -> dict[RequestId, list[float]]:
     """Seconds between the tokens of each stream, by its id, in order.
 
     A token's time is the end of its round. Tokens that arrive together (accepted drafts) have one time and no gap
     between them. A gap holds whatever happened in it, a pause too. A stream with one token has an empty list.
     """
-    latest: dict[RequestId, float] = {}
     found: dict[RequestId, list[float]] = {}
-    for done in rounds:
-        for id in dict.fromkeys(id for id, _ in done.gains):
-            if id in latest:
-                found[id].append(done.end - latest[id])
-            else:
-                found[id] = []
-            latest[id] = done.end
+    for done, own in gaps_by_round(rounds):
+        for id, _ in done.gains:
+            found.setdefault(id, [])
+        for id, gap in own.items():
+            found[id].append(gap.seconds)
     return found
 
 

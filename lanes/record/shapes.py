@@ -120,6 +120,11 @@ class Round:
     waiting_decisions: int = 0
     error: str | None = None
 
+    @property
+    def computed(self) -> bool:
+        """Whether it ran the model: a forward, or a piece; else only something happened."""
+        return bool(self.groups or self.piece)
+
     def count(self, kind: RowKind) -> int:
         """The number of packed rows of one kind."""
         return sum(row.rows for row in self.rows if row.kind == kind)

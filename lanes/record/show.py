@@ -39,6 +39,17 @@ def number(value: float | None, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
+def many(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def listed(noun: str, names: Iterable[object]) -> str:
+    """Things by their names: "slot 1", "slots 1, 2 and 3"."""
+    *first, last = map(str, names)
+    return f"{noun}s {', '.join(first)} and {last}" if first else f"{noun} {last}"
+
+
 def span(seconds: float | None) -> str:
     """A length of time, in milliseconds below a second; a dash for None."""
     if seconds is None:

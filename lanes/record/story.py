@@ -188,7 +188,7 @@ def _events(notes: _Notes, done: Round, id: RequestId, slots: int) -> None:
         if new.id == id:
             notes.cached = new.cached
             _leave(notes, done.start, slots)
-    if notes.asked is not None and notes.asked <= done.start and (done.groups or done.piece):
+    if notes.asked is not None and notes.asked <= done.start and done.computed:
         notes.queued.append(done)
     for end in done.finished:
         if end.id == id:

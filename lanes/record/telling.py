@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lanes.record.shapes import RequestId
-from lanes.record.show import span
+from lanes.record.show import listed, many, span
 from lanes.record.stays import Stay
 from lanes.record.tolls import Toll
 from lanes.record.words import ENDS, WHY
@@ -33,7 +33,7 @@ def _came(story: "Story", times: bool) -> Iterator[str]:
     if story.submitted is None:
         yield f"{name} came before the rounds that are kept, so how long it waited is not known."
         return
-    yield f"{name}, {_count(story.prompt_tokens or 0, 'prompt token')}, came{_at(story.submitted, times)}."
+    yield f"{name}, {many(story.prompt_tokens or 0, 'prompt token')}, came{_at(story.submitted, times)}."
 
 
 def _held(story: "Story", policy: str | None, times: bool) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _wait(wait: "Wait", story: "Story", policy: str | None, times: bool) -> str:
     still, took = wait.end is None, _took(wait.start, wait.end, times)
     if not wait.rounds:
         return "It waits for the next round." if still else f"It waited less than a round{took}."
-    head = f"It {'waits, so far' if still else 'waited'} through {_count(wait.rounds, 'round')}{took}"
+    head = f"It {'waits, so far' if still else 'waited'} through {many(wait.rounds, 'round')}{took}"
     return f"{head}: {'; '.join(_why(wait, story, policy))}."
 
 
@@ -69,7 +69,7 @@ def _why(wait: "Wait", story: "Story", policy: str | None) -> Iterator[str]:
 
 def _stay(stay: Stay, story: "Story", times: bool) -> str:
     known = story.cached if stay is story.stays[-1] else None  # it is that of the latest admission
-    cached = f", with {_count(known, 'prompt token')} from the cache" if known else ""
+    cached = f", with {many(known, 'prompt token')} from the cache" if known else ""
     head = f"It took slot {stay.slot}{_at(stay.start, times)}{cached}"
     if stay.ending == "evicted":
         return f"{head}, and gave it back{_at(stay.end, times)}, as a stream waited for one."
@@ -85,7 +85,7 @@ def _worked(story: "Story") -> Iterator[str]:
     if story.branches:
         yield f"Its branches ran in rows that were free, in {_rounds(story.branches)}."
     if story.drew:
-        yield f"It drew {_count(story.tokens, 'token')} in {_rounds(story.drew)}."
+        yield f"It drew {many(story.tokens, 'token')} in {_rounds(story.drew)}."
 
 
 def _ended(story: "Story", times: bool) -> Iterator[str]:
@@ -115,17 +115,16 @@ def _cost(story: "Story", times: bool) -> Iterator[str]:
 
 
 def _toll(toll: Toll) -> str:
-    unknown = f" ({_count(toll.unknown, 'round')} not known)" if toll.unknown else ""
+    unknown = f" ({many(toll.unknown, 'round')} not known)" if toll.unknown else ""
     if toll.seconds is None:
         return f"stream {toll.id} by what is not known"
-    return f"stream {toll.id} by {span(toll.seconds)} in {_count(toll.rounds, 'round')}{unknown}"
+    return f"stream {toll.id} by {span(toll.seconds)} in {many(toll.rounds, 'round')}{unknown}"
 
 
 def _ids(kind: str, ids: Sequence[RequestId]) -> str:
     if len(ids) > NAMED:
         return f"{len(ids)} {kind}s"
-    names = [str(id) for id in ids]
-    return f"{kind} {names[0]}" if len(names) == 1 else f"{kind}s {', '.join(names[:-1])} and {names[-1]}"
+    return listed(kind, ids)
 
 
 def _rounds(numbers: Sequence[int]) -> str:
@@ -135,10 +134,6 @@ def _rounds(numbers: Sequence[int]) -> str:
     if last - first + 1 == len(numbers):
         return f"rounds {first} to {last}"
     return f"{len(numbers)} rounds from {first} to {last}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _at(seconds: float, times: bool) -> str:

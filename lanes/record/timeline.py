@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from lanes.record.drawing import svg
+from lanes.record.picture import Picture
 from lanes.record.shapes import Round
 from lanes.record.stays import Work, cells
 
@@ -13,27 +13,15 @@ SIGNS: dict[Work, str] = {"decode": "=", "draft": "~", "piece": "#", "tail": "+"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Timeline:
-    """Some rounds as a picture: slots as lanes, rounds to scale in time, colours for the work done.
-
-    There is no HTML form on purpose: front ends prefer it to the image, and some then strip the drawing from it.
-    """
+class Timeline(Picture):
+    """Some rounds as a picture: slots as lanes, rounds to scale in time, colours for the work done."""
 
     rounds: tuple[Round, ...]
     slots: int
 
     def svg(self) -> str:
-        """The picture as one SVG element, 960 units wide, without scripts or anything from outside."""
+        """See `Picture.svg`."""
         return svg(self.rounds, self.slots)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the SVG to a file; returns its path."""
-        path = Path(path)
-        path.write_text(self.svg() + "\n", encoding="utf-8")
-        return path
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
     def __repr__(self) -> str:
         """One line a slot, one character a round; no times, so the same rounds always give the same text."""
@@ -42,7 +30,7 @@ class Timeline:
 
 def text(rounds: Sequence[Round], slots: int) -> str:
     """The rounds that computed something in characters, the newest 100 where there are more."""
-    ran = [done for done in rounds if done.groups or done.piece]
+    ran = [done for done in rounds if done.computed]
     shown = ran[-TEXT_ROUNDS:]
     grid = [["."] * len(shown) for _ in range(slots)]
     used: set[Work] = set()

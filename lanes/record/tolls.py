@@ -1,9 +1,10 @@
 """What one request's pieces cost the streams beside it: their gaps in those rounds, less a quiet gap. Plain values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from lanes.record.gaps import Gap, gaps_by_round
 from lanes.record.shapes import RequestId, Round
 
 
@@ -19,32 +20,6 @@ class Toll:
     rounds: int
     seconds: float | None
     unknown: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """The time between two tokens of a stream, the second at the end of a round; in seconds.
-
-    For `stood` of it the engine stood still between rounds: idle, paused or at a pace.
-    """
-
-    id: RequestId
-    seconds: float
-    stood: float
-
-
-def gaps_by_round(rounds: Iterable[Round]) -> Iterator[tuple[Round, dict[RequestId, Gap]]]:
-    """Each round with the gaps that end in it, by stream."""
-    clocks: dict[RequestId, tuple[float, float]] = {}
-    stood, before = 0.0, None
-    for done in rounds:
-        stood, before = stood + done.start - (done.start if before is None else before), done.end
-        found: dict[RequestId, Gap] = {}
-        for stream in dict.fromkeys(stream for stream, _ in done.gains):
-            if last := clocks.get(stream):
-                found[stream] = Gap(stream, done.end - last[0], stood - last[1])
-            clocks[stream] = (done.end, stood)
-        yield done, found
 
 
 def quiet_gap(found: Iterable[tuple[Round, dict[RequestId, Gap]]]) -> float | None:

@@ -1,8 +1,9 @@
 """A round in sentences: what it did, and why what waits still waits."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from lanes.record.shapes import Kind, Reason, RequestId, Round, RowKind, RowsOf
+from lanes.record.shapes import Kind, Reason, RequestId, Round, RowKind
+from lanes.record.show import listed
 
 WORK: dict[RowKind, str] = {
     "draft": "verified {rows} of the tokens proposed for it",
@@ -49,7 +50,7 @@ def _ran(done: Round) -> Iterator[str]:
         yield f"slot {piece.slot} {what} a piece of {who}: prompt tokens {piece.start} to {last}."
     drew = [row for row in done.rows if row.kind == "decode"]
     if drew:
-        yield f"{_slots(drew)} drew a token{' each' * (len(drew) > 1)}."
+        yield f"{listed('slot', (row.slot for row in drew))} drew a token{' each' * (len(drew) > 1)}."
     for row in done.rows:
         if row.kind != "decode":
             work = WORK[row.kind].format(rows=row.rows)
@@ -65,11 +66,6 @@ def _left(done: Round, policy: str) -> Iterator[str]:
         yield f"{_count(done.waiting_streams, 'stream')}: no slot is free."
     if done.waiting_decisions:
         yield f"{_count(done.waiting_decisions, 'decision')}: {WHY[policy]}."
-
-
-def _slots(rows: Iterable[RowsOf]) -> str:
-    names = [str(row.slot) for row in rows]
-    return f"slot {names[0]}" if len(names) == 1 else f"slots {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _count(number: int, noun: str) -> str:

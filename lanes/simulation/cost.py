@@ -46,7 +46,7 @@ class Cost:
         """
         import numpy as np
 
-        done = [one for one in rounds if one.groups or one.piece]
+        done = [one for one in rounds if one.computed]
         if not any(one.groups for one in done) or not any(one.piece for one in done):
             raise InvalidRequest(
                 "the record needs rounds with rows and rounds with a piece: run a prompt of some pieces"

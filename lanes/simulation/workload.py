@@ -110,7 +110,7 @@ class Workload:
                     )
             for id, tokens in done.gains:
                 drawn[id] = drawn.get(id, 0) + tokens
-            computed += bool(done.groups or done.piece)
+            computed += done.computed
         outputs = {id: drawn.get(id, 0) for id in taken}
         return cls(tuple(Arrival(*taken[id], n) for id, n in outputs.items() if n or taken[id][1] == "decision"))
 

@@ -3,11 +3,11 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from lanes_widgets.desk.errand import Errand
 from lanes_widgets.desk.looking import label_marks
 from lanes_widgets.desk.parts import Part, raw_part, typed_parts
 from lanes_widgets.desk.past import Entry
 from lanes_widgets.desk.wishes import Raw, Wish
+from lanes_widgets.errand import Errand
 
 if TYPE_CHECKING:
     from lanes import Engine

@@ -8,12 +8,12 @@ from pydantic import Field
 from lanes.inspecting import LabelReport, inspect_labels, views
 from lanes_widgets.acts import Command
 from lanes_widgets.desk.asking import Asking
-from lanes_widgets.desk.errand import Errand, Latest, Reins
 from lanes_widgets.desk.looking import found, look_raw, look_typed
 from lanes_widgets.desk.past import Past
 from lanes_widgets.desk.seats import Seats
 from lanes_widgets.desk.wishes import QuestionForm, Raw, Typed, Wish
 from lanes_widgets.desk.wording import curl, python
+from lanes_widgets.errand import Errand, Latest, Reins
 from lanes_widgets.panel import Panel, Record
 from lanes_widgets.tape import Tape
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lanes.engine.handles import Pending
 
 Made = TypeVar("Made")
-NAME = "lanes-desk"
+NAME = "lanes-errand"
 """Of every thread here."""
 
 
