@@ -3,6 +3,7 @@
 import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -129,7 +130,7 @@ class Engine:
         )
         work = self._submit(request, wait)
         self._recent.add(Note(work.job.id, beginning(prompt), request.prompt_tokens, seed, work.channel))
-        return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed)
+        return Stream(work.job.id, work.channel, self, request.prompt_tokens, seed, deepcopy(prompt))
 
     def score(
         self,

@@ -8,6 +8,7 @@ from lanes import checks
 from lanes.engine.channel import Channel, End
 from lanes.engine.turn import Logprob
 from lanes.errors import Cancelled
+from lanes.prompts import Text
 from lanes.record import Reason, Timing
 
 Result = TypeVar("Result")
@@ -124,16 +125,17 @@ class Pending(Handle[Result]):
 class Stream(Handle[str]):
     """Text on its way. Iterate it (also with `async for`) for pieces of text, or wait for the whole.
 
-    Each iteration starts at the beginning of the text. Leaving one early cancels the stream. An iteration of a
-    cancelled stream simply ends (`finish_reason` says so); `result()` and `await` raise Cancelled then. Any other
-    error is raised in both.
+    `prompt` is what it was asked, `seed` what its draws depend on. Each iteration starts at the beginning of the text.
+    Leaving one early cancels the stream. An iteration of a cancelled stream simply ends (`finish_reason` says so);
+    `result()` and `await` raise Cancelled then. Any other error is raised in both.
     """
 
     kind = "stream"
 
-    def __init__(self, id: int, channel: Channel, owner: Owner, prompt_tokens: int, seed: int) -> None:
+    def __init__(self, id: int, channel: Channel, owner: Owner, prompt_tokens: int, seed: int, prompt: Text) -> None:
         super().__init__(id, channel, owner, prompt_tokens)
         self.seed = seed
+        self.prompt = prompt
 
     @property
     def text(self) -> str:

@@ -1,0 +1,124 @@
+"""Arms that take turns: the order in which they run, what an attempt gives, and the running itself.
+
+Whatever drifts while a machine is measured drifts for all arms alike, as the order rotates with every repeat.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from numbers import Integral
+from typing import Any, NamedTuple, TypeAlias
+
+from lanes import checks
+from lanes.errors import InvalidRequest
+from lanes.receipts.shapes import LARGEST, Arm, Number, Sample
+
+Work: TypeAlias = Callable[[], Awaitable[Any]]
+"""What an arm does once. It gives a mapping of names to numbers, or nothing."""
+RATE = "_per_s"
+"""How the name of a rate ends: "tokens_per_s" are the "tokens" over the "seconds"."""
+TOLERANCE = 1e-6
+"""How far a rate may lie from its count over its seconds, relatively."""
+LONGEST_ERROR = 300
+
+
+class Turn(NamedTuple):
+    """One attempt that is planned."""
+
+    arm: str
+    repeat: int
+    warmup: bool
+
+
+def schedule(arms: Sequence[Arm]) -> Iterator[Turn]:
+    """The turns of all arms, group by group: every repeat begins with the arm after the one that began the last."""
+    for _, members in groupby(arms, key=lambda arm: arm.group):
+        own = list(members)
+        for repeat in range(own[0].warmups + own[0].repeats):
+            first = repeat % len(own)
+            for arm in own[first:] + own[:first]:
+                yield Turn(arm.name, repeat, repeat < arm.warmups)
+
+
+async def run(arms: Sequence[Arm], works: Mapping[str, Work], position: int, timeout: float) -> AsyncIterator[Sample]:
+    """Run the turns of one group, each sample as it comes; positions count on from `position`.
+
+    An attempt that raises, takes longer than `timeout` seconds or gives what is no value is kept with its error.
+    """
+    for at, turn in enumerate(schedule(arms), start=position):
+        values, error = await attempt(works[turn.arm], timeout)
+        yield Sample(
+            position=at,
+            arm=turn.arm,
+            repeat=turn.repeat,
+            warmup=turn.warmup,
+            ok=error is None,
+            error=error,
+            values=values,
+        )
+
+
+async def attempt(work: Work, timeout: float) -> tuple[dict[str, Number], str | None]:
+    """What one attempt gave, and why it failed."""
+    start = time.perf_counter()
+    try:
+        found = await asyncio.wait_for(work(), timeout)
+        return values(found, time.perf_counter() - start), None
+    except asyncio.TimeoutError as error:  # not yet TimeoutError itself in Python 3.10
+        return {}, _told(error) if str(error) else f"TimeoutError: no result after {timeout:g} s"
+    except Exception as error:
+        return {}, _told(error)
+
+
+def values(found: Any, seconds: float) -> dict[str, Number]:
+    """The values of a sample: what the arm gave, its seconds where it gave none, the rate of its tokens.
+
+    Raises InvalidRequest for what are no names and numbers, and for a rate that is not its count over the seconds.
+    """
+    if found is not None and not isinstance(found, Mapping):
+        raise InvalidRequest(f"an arm gives a mapping of names to numbers, not {type(found).__name__}")
+    named = {**(found or {})}
+    own = {_name(name): _number(name, value) for name, value in {"seconds": seconds, **named}.items()}
+    if own["seconds"] <= 0:
+        raise InvalidRequest(f"seconds must be above 0, not {own['seconds']}")
+    if "tokens" in own:
+        own.setdefault(f"tokens{RATE}", own["tokens"] / own["seconds"])
+    if wrong := next(unlike(own), None):
+        raise InvalidRequest(f"{wrong[0]} {wrong[1]}")
+    return own
+
+
+def unlike(values: Mapping[str, Number]) -> Iterator[tuple[str, str]]:
+    """The rates among values that do not follow from the counts and the seconds beside them, each with a reason."""
+    for name, rate in values.items():
+        if not name.endswith(RATE):
+            continue
+        counted = name.removesuffix(RATE)
+        if counted not in values or "seconds" not in values:
+            yield name, f"has no {counted!r} and 'seconds' beside it to follow from"
+            continue
+        expected = values[counted] / values["seconds"]
+        if not math.isclose(rate, expected, rel_tol=TOLERANCE):
+            yield name, f"is {rate:.9g}, but {counted} over seconds is {expected:.9g}"
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= 200:
+        raise InvalidRequest(f"a value's name must be a text of 1 to 200 characters, not {name!r}")
+    return name
+
+
+def _number(name: str, value: Any) -> Number:
+    """The value as a plain number; numpy's too."""
+    if not checks.is_number(value) or not abs(value) <= LARGEST:
+        raise InvalidRequest(f"{name} must be a finite number of at most {float(LARGEST):g}, not {value!r}")
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def _told(error: BaseException) -> str:
+    """An error on one line, without the folders of this machine."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())
+    return re.sub(r"(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+)+[\\/]", ".../", line)[:LONGEST_ERROR]
