@@ -69,7 +69,31 @@ class Git:
         """Whether the package differs from the commit that is checked out, new files included."""
         return self.line("status", "--porcelain", "--untracked-files=all", "--", PACKAGE.name) is not None
 
-    def sources(package: Path = PACKAGE) -> str:
+    def sources(self, commit: str) -> str | None:
+        """The sha256 of the package's sources in a commit, as `sources` gives it for the files."""
+        packed = self.ask("archive", "--format=tar", commit, PACKAGE.name)
+        if packed is None:
+            return None
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            members = [member for member in archive.getmembers() if member.isfile()]
+            names = [member.name.partition("/")[2] for member in members]
+            datas = [file.read() if (file := archive.extractfile(member)) else b"" for member in members]
+        return listing(zip(names, datas, strict=True))
+
+    def file(self, commit: str, path: Path) -> bytes | None:
+        """A file of the project in a commit."""
+        return self.ask("show", f"{commit}:./{path.as_posix()}")
+
+
+def project(package: Path = PACKAGE) -> Project:
+    """The code that runs here."""
+    git = Git.here(package)
+    commit = git.commit() if git else None
+    dirty, tree = (git.dirty(), git.tree(commit)) if git and commit else (None, None)
+    return Project(version=lanes.__version__, commit=commit, dirty=dirty, tree=tree, sources_sha256=sources(package))
+
+
+def sources(package: Path = PACKAGE) -> str:
     """The sha256 of the package's files by path and content; caches and hidden files have no part in it."""
     paths = [path for path in package.rglob("*") if path.is_file()]
     return listing((path.relative_to(package).as_posix(), path.read_bytes()) for path in paths)
