@@ -29,15 +29,15 @@ class Run:
 
 
 @dataclass(frozen=True)
-class _Sent:
-    """A decision on its way; `at` is when its call began, in seconds on the record's clock."""
+class Sent:
+    """A decision on its way; `at` is when it was asked, or due to be, in seconds on the record's clock."""
 
     question: int
     at: float
     pending: "Pending[Scored]"
 
     def arrived(self) -> Asked:
-        """Wait for it. The time runs from the call to the result, so reading the prompt counts too."""
+        """Wait for it. The time runs from `at` to the result, so reading the prompt counts too."""
         result = self.pending.result()
         timing = self.pending.timing
         assert timing is not None and timing.finished is not None
@@ -48,7 +48,7 @@ class _Sent:
 
 def ask_idle(engine: "Engine", questions: Sequence[Question]) -> tuple[Asked, ...]:
     """Ask the questions one after the other, each when the one before it has its result."""
-    return tuple(_send(engine, number, question).arrived() for number, question in enumerate(questions))
+    return tuple(send(engine, number, question).arrived() for number, question in enumerate(questions))
 
 
 def solo(engine: "Engine", prompt: str, tokens: int) -> tuple[str, ...]:
@@ -78,13 +78,13 @@ def crowd(
         for number, prompt in enumerate(prompts)
     ]
     watch = _Watch(streams, tick)
-    sent: list[_Sent] = []
+    sent: list[Sent] = []
     if watch.all_live() and questions:
         for due in _times(every):
             if not watch.until(due):
                 break
             number = len(sent) % len(questions)
-            sent.append(_send(engine, number, questions[number]))
+            sent.append(send(engine, number, questions[number]))
     watch.until(None)
     for stream in streams:
         stream.result()
@@ -92,9 +92,10 @@ def crowd(
     return Run(engine.rounds.since(first).rounds, asked, streams[0].digests)
 
 
-def _send(engine: "Engine", number: int, question: Question) -> _Sent:
-    at = engine.rounds.now()
-    return _Sent(number, at, engine.score(question.prompt, question.labels))
+def send(engine: "Engine", number: int, question: Question, at: float | None = None) -> Sent:
+    """Ask a question; its time runs from `at`, seconds on the record's clock (None: from now)."""
+    at = engine.rounds.now() if at is None else at
+    return Sent(number, at, engine.score(question.prompt, question.labels))
 
 
 def _times(every: float) -> Iterator[float]:
