@@ -9,7 +9,8 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from lanes.errors import InvalidRequest
-from lanes.receipts.shapes import LARGEST, Arm, Figures, Number, Ratio, Sample
+from lanes.receipts.fields import LARGEST, Number
+from lanes.receipts.shapes import Arm, Figures, Ratio, Sample
 
 Aggregates: TypeAlias = Mapping[str, Mapping[str, Figures]]
 Value: TypeAlias = tuple[str, str]
@@ -56,7 +57,7 @@ def ratio(
     arms: Sequence[Arm],
     samples: Sequence[Sample],
 ) -> Ratio:
-    """One value over another.
+    """One value over another; where an attempt gave many numbers, their median stands for it.
 
     pairs: median, least and greatest of the ratios within a repeat, over the repeats in which neither attempt failed.
     medians: one median over the other. Raises InvalidRequest where there is nothing to divide, or a zero to divide by.
@@ -111,12 +112,13 @@ def figure(path: Sequence[str], found: Aggregates, ratios: Sequence[Ratio]) -> N
 
 
 def _values(samples: Sequence[Sample], name: str) -> list[Number]:
-    return [sample.values[name] for sample in samples if sample.ok and name in sample.values]
+    own = [sample.values[name] for sample in samples if sample.ok and name in sample.values]
+    return [number for value in own for number in (value if isinstance(value, tuple) else (value,))]
 
 
 def _by_repeat(samples: Sequence[Sample], arm: str, value: str) -> dict[int, Number]:
     return {
-        sample.repeat: sample.values[value]
+        sample.repeat: median(_values([sample], value))
         for sample in samples
         if sample.arm == arm and not sample.warmup and sample.ok and value in sample.values
     }

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lanes import checks
 from lanes.errors import InvalidRequest
-from lanes.receipts.shapes import LARGEST, Arm, Number, Sample
+from lanes.receipts.fields import LARGEST, Number, Numbers
+from lanes.receipts.shapes import Arm, Sample
 
 Work: TypeAlias = Callable[[], Awaitable[Any]]
-"""What an arm does once. It gives a mapping of names to numbers, or nothing."""
+"""What an arm does once. It gives a mapping of names to numbers (or to lists of them), or nothing."""
 RATE = "_per_s"
 """How the name of a rate ends: "tokens_per_s" are the "tokens" over the "seconds"."""
 TOLERANCE = 1e-6
@@ -61,7 +62,7 @@ async def run(arms: Sequence[Arm], works: Mapping[str, Work], position: int, tim
         )
 
 
-async def attempt(work: Work, timeout: float) -> tuple[dict[str, Number], str | None]:
+async def attempt(work: Work, timeout: float) -> tuple[dict[str, Number | Numbers], str | None]:
     """What one attempt gave, and why it failed."""
     start = time.perf_counter()
     try:
@@ -73,7 +74,7 @@ async def attempt(work: Work, timeout: float) -> tuple[dict[str, Number], str | 
         return {}, _told(error)
 
 
-def values(found: Any, seconds: float) -> dict[str, Number]:
+def values(found: Any, seconds: float) -> dict[str, Number | Numbers]:
     """The values of a sample: what the arm gave, its seconds where it gave none, the rate of its tokens.
 
     Raises InvalidRequest for what are no names and numbers, and for a rate that is not its count over the seconds.
@@ -81,26 +82,28 @@ def values(found: Any, seconds: float) -> dict[str, Number]:
     if found is not None and not isinstance(found, Mapping):
         raise InvalidRequest(f"an arm gives a mapping of names to numbers, not {type(found).__name__}")
     named = {**(found or {})}
-    own = {_name(name): _number(name, value) for name, value in {"seconds": seconds, **named}.items()}
-    if own["seconds"] <= 0:
-        raise InvalidRequest(f"seconds must be above 0, not {own['seconds']}")
-    if "tokens" in own:
-        own.setdefault(f"tokens{RATE}", own["tokens"] / own["seconds"])
+    own = {_name(name): _value(name, value) for name, value in {"seconds": seconds, **named}.items()}
+    whole, tokens = own["seconds"], own.get("tokens", ())
+    if isinstance(whole, tuple) or whole <= 0:
+        raise InvalidRequest(f"seconds must be one number above 0, not {whole}")
+    if not isinstance(tokens, tuple):
+        own.setdefault(f"tokens{RATE}", tokens / whole)
     if wrong := next(unlike(own), None):
         raise InvalidRequest(f"{wrong[0]} {wrong[1]}")
     return own
 
 
-def unlike(values: Mapping[str, Number]) -> Iterator[tuple[str, str]]:
+def unlike(values: Mapping[str, Number | Numbers]) -> Iterator[tuple[str, str]]:
     """The rates among values that do not follow from the counts and the seconds beside them, each with a reason."""
     for name, rate in values.items():
         if not name.endswith(RATE):
             continue
         counted = name.removesuffix(RATE)
-        if counted not in values or "seconds" not in values:
-            yield name, f"has no {counted!r} and 'seconds' beside it to follow from"
+        count, seconds = values.get(counted, ()), values.get("seconds", ())
+        if isinstance(rate, tuple) or isinstance(count, tuple) or isinstance(seconds, tuple):
+            yield name, f"has no {counted!r} and 'seconds' beside it to follow from, one number each"
             continue
-        expected = values[counted] / values["seconds"]
+        expected = count / seconds
         if not math.isclose(rate, expected, rel_tol=TOLERANCE):
             yield name, f"is {rate:.9g}, but {counted} over seconds is {expected:.9g}"
 
@@ -109,6 +112,16 @@ def _name(name: Any) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= 200:
         raise InvalidRequest(f"a value's name must be a text of 1 to 200 characters, not {name!r}")
     return name
+
+
+def _value(name: str, value: Any) -> Number | Numbers:
+    """One number, or many in the order given; numpy's arrays too."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, list | tuple):
+        return _number(name, value)
+    if not value:
+        raise InvalidRequest(f"{name} is an empty list: leave it out, or give numbers")
+    return tuple(_number(f"{name}.{at}", one) for at, one in enumerate(value))
 
 
 def _number(name: str, value: Any) -> Number:

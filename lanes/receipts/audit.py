@@ -105,7 +105,7 @@ def _sample(path: str, sample: Sample) -> Iterator[Finding]:
         if sample.values:
             yield Finding(f"{path}.values", "a failed attempt has no values")
         return
-    if not sample.values.get("seconds", 0) > 0:
+    if not sample.seconds > 0:
         yield Finding(f"{path}.values.seconds", "an attempt takes more than 0 seconds, and says how many")
         return
     for name, why in unlike(sample.values):

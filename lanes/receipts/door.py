@@ -7,7 +7,7 @@ from typing import Any
 from lanes import checks
 from lanes.errors import InvalidRequest
 from lanes.receipts.canonical import plain
-from lanes.receipts.shapes import Number
+from lanes.receipts.fields import Number
 
 LONGEST = 200
 """Characters of a name or a digest."""

@@ -13,12 +13,13 @@ from lanes.prompts import Text
 from lanes.receipts import door, evidence, show
 from lanes.receipts.arms import Work
 from lanes.receipts.canonical import plain
+from lanes.receipts.circumstances import EngineFacts, Made
 from lanes.receipts.environment import Watch, environment
 from lanes.receipts.measured import Measured
 from lanes.receipts.models import engine_facts
 from lanes.receipts.receipt import Receipt
 from lanes.receipts.said import prompt_facts, reply_facts
-from lanes.receipts.shapes import FORMAT, Check, EngineFacts, Made, PromptFacts, Ratio, Record, Reply
+from lanes.receipts.shapes import FORMAT, Check, PromptFacts, Ratio, Record, Reply
 from lanes.receipts.source import notebook as notebook_
 from lanes.receipts.source import project
 
@@ -128,10 +129,11 @@ class Draft:
     ) -> None:
         """Run arms in turns: `warmups` rounds of all that count for nothing, then `repeats` that count.
 
-        arms: async functions without arguments, by name. Each gives a mapping of names to numbers, or None. `seconds`
-        is how long it took, unless it says so itself; where it gives `tokens`, `tokens_per_s` is added; any value
-        `x_per_s` has to be `x` over `seconds`. The order rotates with every repeat. An attempt that raises, or takes
-        longer than `timeout` seconds, is kept with its error. An arm is measured once in a receipt.
+        arms: async functions without arguments, by name. Each gives a mapping of names to numbers, or None; a list is
+        many numbers of one name, such as the seconds of each request. `seconds` is how long it took, unless it says so
+        itself; where it gives `tokens`, `tokens_per_s` is added; any value `x_per_s` has to be `x` over `seconds`. The
+        order rotates with every repeat. An attempt that raises, or takes longer than `timeout` seconds, is kept with
+        its error. An arm is measured once in a receipt.
         """
         self._open()
         await self._measured.run(arms, repeats, warmups, timeout, self._watch.waiting())

@@ -8,7 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -16,12 +18,12 @@ from lanes import blas
 from lanes.measure.load import Load as Reading
 from lanes.measure.machine import device_name
 from lanes.receipts.canonical import sha256
-from lanes.receipts.shapes import BlasFacts, Environment, Load
+from lanes.receipts.circumstances import BlasFacts, Environment, Load
 
 VERSIONS = ("mlx", "mlx-lm", "numpy", "transformers", "tokenizers", "scipy-openblas32", "ipykernel")
 """The packages whose versions can change bits or times."""
-CLASS = ("machine", "cpu", "device", "blas", "versions")
-"""What has to be the same where bits have to be the same."""
+NO_BITS = "ipykernel"
+"""The one of them that changes times alone."""
 
 
 class Watch:
@@ -61,8 +63,14 @@ class Watch:
 
 def environment(load: Load) -> Environment:
     """This machine, Python and the packages that matter; no names of hosts or users, no paths."""
+    return Environment(**_still(), load=load)
+
+
+@cache
+def _still() -> dict[str, Any]:
+    """What does not change while a process runs."""
     found = blas.status()
-    return Environment(
+    return dict(
         machine=platform.machine() or "unknown",
         cpu=_cpu(),
         cores=psutil.cpu_count(logical=False) or os.cpu_count() or 0,
@@ -74,7 +82,6 @@ def environment(load: Load) -> Environment:
         versions=dict(_versions()),
         installed_sha256=installed(),
         blas=BlasFacts(source=found.source, core=found.core, threads=found.threads),
-        load=load,
     )
 
 
@@ -86,14 +93,21 @@ def installed() -> str:
 
 def unlike(there: Environment, here: Environment) -> list[str]:
     """In what two machines differ that can change bits, in words; none: the same bits are to be expected."""
-    pairs = [(name, getattr(there, name), getattr(here, name)) for name in CLASS]
-    return [f"{name}: {_short(a)} there, {_short(b)} here" for name, a, b in pairs if a != b]
+    pairs = zip(_class(there).items(), _class(here).values(), strict=True)
+    return [f"{name}: {a} there, {b} here" for (name, a), b in pairs if a != b]
 
 
-def _short(value: object) -> str:
-    if isinstance(value, BlasFacts):
-        return ", ".join(str(part) for part in (value.source, value.core, f"{value.threads} threads") if part)
-    return ", ".join(f"{name} {own}" for name, own in value.items()) if isinstance(value, dict) else str(value)
+def _class(own: Environment) -> dict[str, str]:
+    """What has to be the same where bits have to be the same."""
+    blas = (own.blas.source, own.blas.core, f"{own.blas.threads} threads")
+    versions = (f"{name} {version}" for name, version in sorted(own.versions.items()) if name != NO_BITS)
+    return {
+        "machine": own.machine,
+        "cpu": own.cpu,
+        "device": own.device,
+        "BLAS": ", ".join(part for part in blas if part),
+        "versions": ", ".join(versions),
+    }
 
 
 def _versions() -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lanes.receipts.canonical import same, sha256
-from lanes.receipts.shapes import Check, Digests, Number, Range, Same
+from lanes.receipts.fields import Number
+from lanes.receipts.shapes import Check, Digests, Range, Same
 
 Lookup = Callable[[Sequence[str]], Number]
 """The figure at a path, as `aggregates.figure` finds it."""

@@ -10,7 +10,8 @@ from lanes.errors import InvalidRequest
 from lanes.receipts import arms as arms_
 from lanes.receipts import door
 from lanes.receipts.aggregates import aggregates, figure, ratio
-from lanes.receipts.shapes import Arm, Figures, Number, Ratio, Sample
+from lanes.receipts.fields import Number
+from lanes.receipts.shapes import Arm, Figures, Ratio, Sample
 
 
 class Measured:

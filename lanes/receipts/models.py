@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanes.models import DEFAULT, TinySpec
 from lanes.receipts.canonical import encode, plain, sha256
-from lanes.receipts.shapes import EngineFacts, ModelFacts
+from lanes.receipts.circumstances import EngineFacts, ModelFacts
 
 if TYPE_CHECKING:
     from lanes.engine import Engine

@@ -9,7 +9,8 @@ from pathlib import Path
 from lanes.errors import InvalidRequest
 from lanes.receipts import source
 from lanes.receipts.audit import Finding
-from lanes.receipts.shapes import Project, Record
+from lanes.receipts.circumstances import Project
+from lanes.receipts.shapes import Record
 
 MADE_BY = {"check": "checks", "equal": "checks", "within": "checks", "ratio": "ratios", "reply": "replies"}
 """The methods that put something with a name on record, and where it goes."""

@@ -16,7 +16,7 @@ BAD = "var(--jp-error-color1, #c62828)"
 
 def samples(arms: Sequence[Arm], found: Sequence[Sample]) -> str:
     """The seconds of every attempt, an arm a line: hollow for a warm-up, a cross at the left end for a failure."""
-    most = max((sample.values["seconds"] for sample in found if sample.ok), default=1.0)
+    most = max((sample.seconds for sample in found if sample.ok), default=1.0)
     rows = [(arm.name, [sample for sample in found if sample.arm == arm.name]) for arm in arms]
     parts = list(_frame("Seconds of every attempt", [name for name, _ in rows], most))
     for line, (_, own) in enumerate(rows):
@@ -64,7 +64,7 @@ def _attempt(sample: Sample, y: float, most: float) -> str:
     if not sample.ok:
         cross = f'<path d="M{LEFT - 4} {y - 4}l8 8m0 -8l-8 8" stroke="{BAD}" stroke-width="2">'
         return f"{cross}<title>{escape(f'{what}: {sample.error}')}</title></path>"
-    seconds = sample.values["seconds"]
+    seconds = sample.seconds
     look = f'fill="none" stroke="{FAINT}"' if sample.warmup else f'fill="{MARK}" fill-opacity="0.6"'
     spot = f'<circle cx="{_x(seconds, most):.1f}" cy="{y}" r="4" {look}>'
     return f"{spot}<title>{escape(f'{what}: {span(seconds)}')}</title></circle>"

@@ -1,32 +1,17 @@
 """What a receipt holds: frozen shapes, every key of which has to be there, and no other.
 
-Read from JSON strictly: no text for a number, no 1 for true. Times are seconds, memory is bytes, hashes are lower hex.
+Read from JSON strictly: no text for a number, no 1 for true.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
+
+from lanes.receipts.circumstances import EngineFacts, Environment, Made, Project
+from lanes.receipts.fields import Count, Identifier, Name, Number, Numbers, Sentence, Sha256, Shape
 
 FORMAT = "lanes.receipt/1"
 """The version of these shapes: another one is another text."""
-
-Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Sha1: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Sentence: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
-Count: TypeAlias = Annotated[int, Field(ge=0)]
-LARGEST = 10**100
-"""The largest number: beyond it sums and ratios of floats would overflow."""
-Number: TypeAlias = (
-    Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | Annotated[float, Field(ge=-float(LARGEST), le=float(LARGEST))]
-)
-
-
-class Shape(BaseModel):
-    """Strict, frozen, closed: no field has a default, so that none can be left out."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Notebook(Shape):
@@ -84,7 +69,7 @@ class Arm(Shape):
 class Sample(Shape):
     """One attempt. `position` counts through the receipt, `repeat` through the group, warm-ups included.
 
-    A failed one keeps its error and has no values; any other has `seconds` at least.
+    A failed one keeps its error and has no values; any other has `seconds` at least. A value is one number or many.
     """
 
     position: Count
@@ -93,11 +78,17 @@ class Sample(Shape):
     warmup: bool
     ok: bool
     error: Sentence | None
-    values: dict[Name, Number]
+    values: dict[Name, Number | Numbers]
+
+    @property
+    def seconds(self) -> int | float:
+        """How long it took; 0 where it does not say so in one number."""
+        found = self.values.get("seconds", 0)
+        return 0 if isinstance(found, tuple) else found
 
 
 class Figures(Shape):
-    """One value of one arm over its samples: `n` have it, `failed` attempts of the arm have none.
+    """One value of one arm over its samples: `n` numbers in all, `failed` attempts of the arm have none.
 
     `median` is the middle, or the mean of the two middles; p50, p95 and p99 are nearest ranks, samples themselves.
     """
@@ -153,86 +144,6 @@ class Reply(Shape):
     token_sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
     logits_sha256: Sha256 | None
     text: str | None
-
-
-class ModelFacts(Shape):
-    """A model: where it came from, the sha256 of its files and of its tokenizer, and the engine's fingerprint of it."""
-
-    name: Name
-    arch: Name
-    source: Name
-    dtype: Name
-    quantization: Name | None
-    files: dict[Name, Sha256]
-    tokenizer_sha256: Sha256
-    fingerprint: Sha256
-
-
-class EngineFacts(Shape):
-    """An engine: its model, what it was made with, and what it found to be exact."""
-
-    model: ModelFacts
-    settings: dict[Name, JsonValue]
-    exactness: dict[Name, JsonValue]
-
-
-class BlasFacts(Shape):
-    """The linear algebra library: where it came from, its kernels, its threads."""
-
-    source: Name
-    core: Name | None
-    threads: Count | None
-
-
-class Load(Shape):
-    """How busy the machine was: its load average before and after (None: the system tells none).
-
-    `others` are the cores that other programs used on average, over `seconds`. `main_thread` is the share of a core
-    that the thread which awaited the samples used meanwhile: near 0 where it was idle; None where nothing was measured.
-    """
-
-    before: float | None
-    after: float | None
-    others: float
-    seconds: float
-    main_thread: float | None
-
-
-class Environment(Shape):
-    """The machine and what ran on it. `installed_sha256` covers every installed package with its version."""
-
-    machine: Name
-    cpu: Name
-    cores: Count
-    threads: Count
-    memory_bytes: Count
-    device: Name
-    system: Name
-    python: Name
-    versions: dict[Name, Name]
-    installed_sha256: Sha256
-    blas: BlasFacts
-    load: Load
-
-
-class Project(Shape):
-    """The code: version, commit, whether `lanes/` was changed from it, its tree's hash there, sha256 of the sources.
-
-    Commit, dirty and tree are None where there is no git checkout.
-    """
-
-    version: Name
-    commit: Sha1 | None
-    dirty: bool | None
-    tree: Sha1 | None
-    sources_sha256: Sha256
-
-
-class Made(Shape):
-    """When it was sealed (UTC), and the seconds from its beginning."""
-
-    at: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-    seconds: float
 
 
 class Record(Shape):

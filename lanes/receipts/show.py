@@ -69,11 +69,16 @@ def passed(record: Record) -> bool:
     return all(check.passed for check in record.checks)
 
 
+def passed_of(record: Record) -> str:
+    """How many checks passed."""
+    return f"{sum(check.passed for check in record.checks)} of {many(len(record.checks), 'check')} passed"
+
+
 def verdict(record: Record) -> str:
     """The checks counted, and the attempts that failed."""
-    good, failed = sum(check.passed for check in record.checks), sum(not sample.ok for sample in record.samples)
-    said = f"{good} of {many(len(record.checks), 'check')} passed"
-    return f"{said}, {failed} of {many(len(record.samples), 'attempt')} failed" if failed else said
+    failed = sum(not sample.ok for sample in record.samples)
+    tried = f", {failed} of {many(len(record.samples), 'attempt')} failed" if failed else ""
+    return passed_of(record) + tried
 
 
 def made_of(record: Record) -> list[tuple[str, str]]:
@@ -114,7 +119,7 @@ def _tables(record: Record) -> Iterator[tuple[tuple[str, ...], list[tuple[str, .
                 value,
                 str(own.n),
                 str(own.failed),
-                *(_number(part) for part in (own.median, own.p95, own.min, own.max)),
+                *(digits(part) for part in (own.median, own.p95, own.min, own.max)),
             )
             for arm, values in record.aggregates.items()
             for value, own in values.items()
@@ -122,7 +127,7 @@ def _tables(record: Record) -> Iterator[tuple[tuple[str, ...], list[tuple[str, .
     )
     yield (
         RATIOS,
-        [(own.name, _number(own.value), str(own.n), _number(own.min), _number(own.max)) for own in record.ratios],
+        [(own.name, digits(own.value), str(own.n), digits(own.min), digits(own.max)) for own in record.ratios],
     )
     yield (
         REPLIES,
@@ -178,7 +183,8 @@ def _short(value: object) -> str:
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 
-def _number(value: float | None) -> str:
+def digits(value: float | None) -> str:
+    """A figure with four digits; a dash for None."""
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.6g}"
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import lanes
 from lanes.errors import InvalidRequest
 from lanes.receipts.canonical import sha256
-from lanes.receipts.shapes import Notebook, Project
+from lanes.receipts.circumstances import Project
+from lanes.receipts.shapes import Notebook
 
 PACKAGE = Path(__file__).resolve().parent.parent
 """The folder of the package `lanes`."""
@@ -67,7 +68,7 @@ class Git:
 
     def dirty(self) -> bool:
         """Whether the package differs from the commit that is checked out, new files included."""
-        return self.line("status", "--porcelain", "--untracked-files=all", "--", PACKAGE.name) is not None
+        return self.ask("status", "--porcelain", "--untracked-files=all", "--", PACKAGE.name) != b""
 
     def sources(self, commit: str) -> str | None:
         """The sha256 of the package's sources in a commit, as `sources` gives it for the files."""

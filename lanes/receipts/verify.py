@@ -16,8 +16,6 @@ from lanes.receipts.receipt import load
 from lanes.receipts.shapes import FORMAT, Record
 from lanes.receipts.verdict import Verdict
 
-__all__ = ["Finding", "Verdict", "verify"]
-
 ALWAYS = (
     "environment, made: machine, load and times are the author's word",
     "samples: how long each attempt took is the author's word; only a rerun measures again",
