@@ -1,7 +1,7 @@
-"""The command line: `lanes demo`, `lanes bench`, `lanes doctor`, `lanes lab`.
+"""The command line: `lanes demo`, `lanes bench`, `lanes doctor`, `lanes lab`, `lanes verify`, `lanes receipts`.
 
 Results go to stdout, with --json as JSON and nothing else; progress and errors go to stderr. Exit codes: 0, 1 for an
-error or something to mend, 2 for wrong usage, 130 for Ctrl-C.
+error or something to mend, 2 for wrong usage or a file that is of no use, 130 for Ctrl-C.
 """
 
 import atexit
@@ -27,6 +27,7 @@ from lanes.models.fetch import intact
 
 TINY = "tiny:"
 LONG_PROMPT = 2000
+UNUSABLE = 2
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
 app = typer.Typer(
@@ -127,6 +128,58 @@ def lab(
     raise typer.Exit(code)
 
 
+@app.command()
+def verify(
+    files: Annotated[list[Path], typer.Argument(help="Receipts: files named by their sha256.", show_default=False)],
+    rerun: Annotated[bool, typer.Option("--rerun", help="Run their notebooks here, too, and compare.")] = False,
+    any_commit: Annotated[
+        bool, typer.Option("--any-commit", help="Take receipts that were made with other code than the one here.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds that a cell of a rerun may take.", min=1)] = 900.0,
+    as_json: Json = False,
+) -> None:
+    """Hold receipts against themselves, the code here and their notebooks. Ends with 0 where all hold, else 1 or 2."""
+    with _reported(UNUSABLE):
+        found = [_verified(file, rerun, any_commit, timeout, as_json) for file in files]
+    if as_json:
+        typer.echo(json.dumps([told for _, told in found], indent=2))
+    raise typer.Exit(max(code for code, _ in found))
+
+
+@app.command()
+def receipts(
+    folder: Annotated[Path, typer.Argument(help="A folder of receipts.", show_default=False)],
+    html: Annotated[Path | None, typer.Option(help="Write the comparison to this file, as a page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the receipts of a folder and compare those of one claim, from several machines and commits."""
+    with _reported(UNUSABLE):
+        from lanes import receipts as receipts_
+
+        found = receipts_.compare(folder)
+        if html is not None:
+            found.save(html)
+        _print(found, as_json)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _verified(file: Path, rerun: bool, any_commit: bool, timeout: float, silent: bool) -> tuple[int, dict[str, Any]]:
+    """One receipt's exit code and verdict, told as soon as it is there."""
+    from lanes import receipts as receipts_
+
+    try:
+        verdict = receipts_.verify(file, any_commit=any_commit)
+        if rerun:
+            verdict = verdict.plus(receipts_.rerun(file, timeout=timeout))
+    except LanesError as error:
+        typer.echo(f"lanes: {error}", err=True)
+        return UNUSABLE, {"name": file.name, "ok": False, "error": str(error)}
+    if not silent:
+        typer.echo(str(verdict))
+    return int(not verdict.ok), verdict.to_dict()
+
+
 def _prove(name: str) -> Check:
     """Start an engine and see what it finds out about itself. Nothing is fetched for this."""
     if name == DEFAULT and not intact(model_folder() / Path(PARCEL.member).name, PARCEL):
@@ -163,13 +216,13 @@ def _watched() -> Iterator[None]:
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
-    """Errors that say what to do become one line on stderr, and Ctrl-C ends without a traceback."""
+def _reported(code: int = 1) -> Iterator[None]:
+    """Errors that say what to do become one line on stderr and this exit code; Ctrl-C ends without a traceback."""
     try:
         yield
     except LanesError as error:
         typer.echo(f"lanes: {error}", err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(code) from error
     except KeyboardInterrupt:
         typer.echo("lanes: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None

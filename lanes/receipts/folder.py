@@ -117,11 +117,15 @@ class Comparison:
         ]
 
     def save(self, path: str | Path) -> Path:
-        """Write it as a page that needs nothing from outside; its path."""
+        """Write it as a page that needs nothing from outside; its path. Raises InvalidRequest where it cannot."""
         head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Receipts</title>'
         style = "<style>:root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:24px}</style></head>"
-        with replaced(path := Path(path)) as part:
-            part.write_text(f"{head}{style}<body>{self._repr_html_()}</body></html>\n", encoding="utf-8")
+        path, page = Path(path), f"{head}{style}<body>{self._repr_html_()}</body></html>\n"
+        try:
+            with replaced(path) as part:
+                part.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InvalidRequest(f"{path.name} cannot be written: {error.strerror or error}") from None
         return path
 
     def __repr__(self) -> str:

@@ -27,12 +27,12 @@ class Said:
         """Something does not hold."""
         self.findings.append(Finding(name, says))
 
-    def stale(self, allowed: bool, name: str, says: str) -> None:
+    def stale(self, allowed: bool, name: str, says: str, remedy: str) -> None:
         """Something is of another commit: it does not hold, unless any commit is allowed."""
         if allowed:
             self.words.append(f"{name}: {says}")
         else:
-            self.refuse(name, f"{says}; check out that commit, or pass --any-commit")
+            self.refuse(name, f"{says}; {remedy}, or pass --any-commit")
 
 
 def examine(record: Record, any_commit: bool, folders: Sequence[Path]) -> Said:
@@ -62,11 +62,22 @@ def _code(there: Project, git: source.Git | None, any_commit: bool, said: Said) 
         _commit(there, there.commit, git, said)
     here = source.sources(source.PACKAGE)
     if here != there.sources_sha256:
-        name = "project.commit" if there.commit else "project.sources_sha256"
-        of = f" of commit {there.commit[:12]}" if there.commit else ""
-        changed = ", changed from it," if there.dirty else ""
-        code = f"sources {there.sources_sha256[:12]}, here {here[:12]}"
-        said.stale(any_commit, name, f"it was made with the code{of}{changed} which is not the code here ({code})")
+        _stale(there, here, any_commit, said)
+
+
+def _stale(there: Project, here: str, any_commit: bool, said: Said) -> None:
+    code = f"its sources are {there.sources_sha256[:12]}, those here are {here[:12]}"
+    if there.commit is None:
+        remedy = f"install the lanes {there.version} that it was made with"
+        said.stale(any_commit, "project.sources_sha256", f"it was made with other code: {code}", remedy)
+    elif there.dirty:
+        says = (
+            f"it was made with changes to {there.commit[:12]} that are in no commit, and not with the code here: {code}"
+        )
+        said.stale(any_commit, "project.commit", says, "measure again with code that is committed")
+    else:
+        says = f"it was made with the code of {there.commit[:12]}, which is not the code here: {code}"
+        said.stale(any_commit, "project.commit", says, "check out that commit")
 
 
 def _commit(there: Project, commit: str, git: source.Git, said: Said) -> None:
@@ -95,7 +106,7 @@ def _notebook(record: Record, git: source.Git | None, any_commit: bool, folders:
     data = next((data for data in there if source.code_hash(data) == wanted), None)
     if data is None:
         says = f"recorded {wanted[:12]}, the code of {name} here has {source.code_hash(there[0])[:12]}"
-        said.stale(any_commit, "notebook.sha256", says)
+        said.stale(any_commit, "notebook.sha256", says, "check out the commit that has it")
         return
     for kind, promised in promises(source.cells(data)):
         if all(own.name != promised for own in getattr(record, kind)):
