@@ -1,7 +1,7 @@
 """Verify a receipt: its file, its shapes, its own arithmetic, the code behind it, and the notebook that made it."""
 
-import re
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,21 @@ def _record(path: Path, data: bytes) -> tuple[Record | None, list[Finding]]:
             f"{path.name} has the format {unknown['input']!r}, this version reads {FORMAT!r}: "
             "verify it with the version that made it"
         )
-    return None, [Finding(_field(one["loc"]), _why(one)) for one in errors if one["type"] != "json_invalid"]
+    value = json.loads(data) if all(one["type"] != "json_invalid" for one in errors) else None
+    found = {_field(value, one): _why(one) for one in reversed(errors) if one["type"] != "json_invalid"}
+    return None, [Finding(field, why) for field, why in reversed(found.items())]
 
 
-def _field(place: Sequence[Any]) -> str:
-    """A field's path; what pydantic adds to name a member of a union is left out."""
-    parts = [str(part) for part in place if not (isinstance(part, str) and re.search(r"[\[(]", part))]
-    return ".".join(part for part in parts if part not in ("int", "float")) or "file"
+def _field(value: Any, error: Any) -> str:
+    """A field's path in the file: what pydantic adds to it, such as a member of a union, is not there and left out."""
+    parts: list[str] = []
+    for step in error["loc"]:
+        if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int)):
+            value = value[step]
+        elif error["type"] != "missing" or step != error["loc"][-1]:
+            continue
+        parts.append(str(step))
+    return ".".join(parts) or "file"
 
 
 def _why(error: Any) -> str:
