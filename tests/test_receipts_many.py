@@ -2,14 +2,19 @@
 
 import asyncio
 import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from lanes import receipts
+from lanes.errors import InvalidRequest
 from lanes.receipts.canonical import encode, sha256
+from lanes.receipts.spread import DOTS, RIGHT
 
 
 def measured(*gives: dict[str, Any], repeats: int = 2) -> receipts.Draft:
@@ -88,3 +93,41 @@ def test_a_list_of_anything_but_numbers_is_no_value(tmp_path: Path, value: list[
     forged.write_bytes(data)
     fields = [finding.field for finding in receipts.verify(forged, any_commit=True).findings]
     assert any(field.startswith("samples.0.values.decision_s") for field in fields)
+
+
+def test_a_spread_shows_every_number_and_its_percentiles() -> None:
+    draft = measured({"gap_s": [0.5, 0.25, 1.0]}, {"gap_s": [0.125]}, {"seconds": 1.0}, repeats=1)
+    found = draft.spread("gap_s")
+    assert [(line.arm, line.numbers) for line in found.lines] == [("a", (0.5, 0.25, 1.0)), ("b", (0.125,))]
+    assert repr(found).splitlines()[1].split() == ["a", "3", "500.0", "ms", "1.00", "s", "1.00", "s", "1.00", "s"]
+    assert found.svg().count("<circle") == 4
+    ElementTree.fromstring(found.svg())
+    assert "<script" not in found.svg() and "http" not in found.svg().replace("http://www.w3.org/2000/svg", "")
+    assert [line.arm for line in draft.spread("gap_s", ["b"]).lines] == ["b"]
+    assert "p99 125.0 ms · n 1" in draft.spread("gap_s", ["b"]).svg()
+
+
+def test_a_spread_of_very_many_numbers_keeps_the_largest() -> None:
+    many = [0.001 * at for at in range(3000)] + [9.0]
+    found = measured({"gap_s": many}, repeats=1).spread("gap_s")
+    assert found.svg().count("<circle") <= DOTS + 1
+    assert f'cx="{RIGHT:.1f}"' in found.svg()
+    assert len(found.lines[0].numbers) == 3001
+
+
+@pytest.mark.parametrize(("value", "arms"), [("gap_s", ["b"]), ("gap", []), ("gap_s", ["c"])])
+def test_a_spread_of_what_was_not_measured_is_refused(value: str, arms: list[str]) -> None:
+    with pytest.raises(InvalidRequest, match="gap_s"):
+        measured({"gap_s": [0.5]}, {"seconds": 1.0}).spread(value, arms)
+
+
+def test_a_shown_receipt_holds_its_file_whole(tmp_path: Path) -> None:
+    draft = measured({"decision_s": [0.5, 0.25]})
+    draft.check("signs that HTML knows", "<a & b>", "<a & b>")
+    assert "the file" not in draft._repr_html_()
+    path = draft.close(tmp_path)
+    shown = re.search(r"<pre[^>]*>(.*?)</pre>", draft._repr_html_(), re.DOTALL)
+    assert shown and unescape(shown[1]).encode() == path.read_bytes()
+    large = measured({"decision_s": [0.123456789 + at for at in range(20_000)]})
+    large.close(tmp_path)
+    assert "<pre" not in large._repr_html_()

@@ -29,6 +29,11 @@ def aggregates(arms: Sequence[Arm], samples: Sequence[Sample]) -> dict[str, dict
     return found
 
 
+def numbers(samples: Sequence[Sample], arm: str, value: str) -> tuple[Number, ...]:
+    """Every number of an arm's value that has a part in its figures, in the order in which they came."""
+    return tuple(_values([sample for sample in samples if sample.arm == arm and not sample.warmup], value))
+
+
 def figures(values: Sequence[Number], failed: int = 0) -> Figures:
     """The figures of at least one value."""
     ranked = sorted(values)

@@ -22,6 +22,7 @@ from lanes.receipts.said import prompt_facts, reply_facts
 from lanes.receipts.shapes import FORMAT, Check, PromptFacts, Ratio, Record, Reply
 from lanes.receipts.source import notebook as notebook_
 from lanes.receipts.source import project
+from lanes.receipts.spread import Spread, spread
 
 if TYPE_CHECKING:
     from lanes.engine import Engine, Stream
@@ -153,6 +154,10 @@ class Draft:
         own = self._measured.ratio(self._line("name", name), numerator, denominator, kind)
         return self._add(self._measured.ratios, "ratio", own).value
 
+    def spread(self, value: str, arms: Sequence[str] = ()) -> Spread:
+        """Every number of one value so far, as a picture and in words: all arms that have it, or those named."""
+        return spread(self.record(), value, arms)
+
     # --- what was said, and what was not done -----------------------------------------------------------------------
 
     def reply(self, name: str, stream: "Stream") -> None:
@@ -223,7 +228,7 @@ class Draft:
         return show.text(self.record(), self._sealed and self._sealed.sha256)
 
     def _repr_html_(self) -> str:
-        return show.html(self.record(), self._sealed and self._sealed.sha256)
+        return self._sealed._repr_html_() if self._sealed else show.html(self.record(), None)
 
     # --- the door ---------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class Receipt:
         return show.text(self.record, self.sha256)
 
     def _repr_html_(self) -> str:
-        return show.html(self.record, self.sha256)
+        return show.html(self.record, self.sha256, self.data)
 
 
 def load(path: str | Path) -> bytes:

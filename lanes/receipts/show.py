@@ -6,10 +6,13 @@ from html import escape
 
 from lanes.receipts import picture
 from lanes.receipts.evidence import range_words
-from lanes.receipts.shapes import Check, Digests, Range, Record
+from lanes.receipts.shapes import Check, Digests, Figures, Range, Record
 from lanes.record.show import html_page, html_table, many, text_table
 
 _FAINT = "color:var(--jp-ui-font-color2, #757575)"
+_FILE = "max-height:20em;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere"
+WHOLE = 256 * 1024
+"""Bytes of a file that a page repeats."""
 _GOOD, _BAD = "var(--jp-success-color1, #2e7d32)", "var(--jp-error-color1, #c62828)"
 CHECKS = ("", "check", "expected", "observed")
 FIGURES = ("arm", "value", "n", "failed", "median", "p95", "min", "max")
@@ -45,8 +48,11 @@ def text(record: Record, sha256: str | None) -> str:
     return "\n\n".join(parts)
 
 
-def html(record: Record, sha256: str | None) -> str:
-    """The same as a page's part: tables, the samples as a picture, and what it was made on, folded away."""
+def html(record: Record, sha256: str | None, file: bytes = b"") -> str:
+    """The same as a page's part: tables, the samples as a picture; folded away what it was made on, and the file.
+
+    A saved page then holds the whole receipt. A file of more than 256 KiB is not repeated there.
+    """
     colour = _GOOD if passed(record) else _BAD
     counted = f'<b style="color:{colour}">{escape(verdict(record))}</b>'
     parts = [
@@ -61,6 +67,9 @@ def html(record: Record, sha256: str | None) -> str:
         parts.append(_spaced(f"not run:<ul>{left}</ul>"))
     made = html_table(("", ""), made_of(record))
     parts.append(_spaced(f"<details><summary>machine, code and model</summary>{made}</details>"))
+    if 0 < len(file) <= WHOLE:
+        own = f'<pre style="{_FILE}">{escape(file.decode(), quote=False)}</pre>'
+        parts.append(f"<details><summary>the file, {many(len(file), 'byte')}</summary>{own}</details>")
     return html_page(record.topic, *parts)
 
 
@@ -81,6 +90,13 @@ def verdict(record: Record) -> str:
     return passed_of(record) + tried
 
 
+def figures_of(record: Record) -> Iterator[tuple[str, str, Figures]]:
+    """Arm, value and figures, in the order in which the arms were given: a file sorts them."""
+    for arm in record.arms:
+        for value, own in sorted(record.aggregates.get(arm.name, {}).items()):
+            yield arm.name, value, own
+
+
 def made_of(record: Record) -> list[tuple[str, str]]:
     """What it was made on and with, a name and a value each."""
     there, load, code = record.environment, record.environment.load, record.project
@@ -91,7 +107,7 @@ def made_of(record: Record) -> list[tuple[str, str]]:
         ("made", f"{record.made.at}, in {record.made.seconds:.1f} s"),
         ("machine", f"{there.cpu}, {there.cores} cores, {there.memory_bytes / 2**30:.1f} GiB, {there.system}"),
         ("device", f"{there.device}; BLAS {blas}"),
-        ("versions", ", ".join([there.python, *(f"{name} {own}" for name, own in there.versions.items())])),
+        ("versions", ", ".join([there.python, *(" ".join(pair) for pair in sorted(there.versions.items()))])),
         (
             "load",
             f"{_or_dash(load.before)} before, {_or_dash(load.after)} after; others used {load.others} cores{idle}",
@@ -99,13 +115,15 @@ def made_of(record: Record) -> list[tuple[str, str]]:
         ("code", f"lanes {code.version}, commit {(code.commit or 'unknown')[:12]}{changed}"),
         ("sources", code.sources_sha256),
     ]
-    for name, engine in record.engines.items():
-        settings = ", ".join(f"{key} {value}" for key, value in engine.settings.items())
+    for name, engine in sorted(record.engines.items()):
+        settings = ", ".join(f"{key} {value}" for key, value in sorted(engine.settings.items()))
         rows += [(name, f"{engine.model.name}, fingerprint {engine.model.fingerprint[:12]}; {settings}")]
     if record.notebook:
         rows.append(("notebook", f"{record.notebook.name}, code {record.notebook.sha256[:12]}"))
     if record.parameters:
-        rows.append(("parameters", ", ".join(f"{name} = {value!r}" for name, value in record.parameters.items())))
+        rows.append(
+            ("parameters", ", ".join(f"{name} = {value!r}" for name, value in sorted(record.parameters.items())))
+        )
     return rows
 
 
@@ -121,8 +139,7 @@ def _tables(record: Record) -> Iterator[tuple[tuple[str, ...], list[tuple[str, .
                 str(own.failed),
                 *(digits(part) for part in (own.median, own.p95, own.min, own.max)),
             )
-            for arm, values in record.aggregates.items()
-            for value, own in values.items()
+            for arm, value, own in figures_of(record)
         ],
     )
     yield (
