@@ -14,7 +14,7 @@ from lanes.receipts import picture
 from lanes.receipts.canonical import encode
 from lanes.receipts.receipt import read
 from lanes.receipts.shapes import Record
-from lanes.receipts.show import digits, passed_of
+from lanes.receipts.show import digits, figures_of, passed_of
 from lanes.receipts.verdict import Verdict
 from lanes.receipts.verify import verify
 from lanes.record.show import html_page, html_table, text_table
@@ -160,8 +160,8 @@ def compare(paths: str | Path | Iterable[str | Path]) -> Comparison:
 def figures(record: Record) -> list[Figure]:
     """What is worth comparing: the ratios, and the median seconds of each arm with their least and greatest."""
     found = [Figure(own.name, own.value, own.min, own.max, own.n) for own in record.ratios]
-    for arm, values in record.aggregates.items():
-        if own := values.get("seconds"):
+    for arm, value, own in figures_of(record):
+        if value == "seconds":
             found.append(Figure(f"{arm}, median seconds", own.median, own.min, own.max, own.n))
     return found
 

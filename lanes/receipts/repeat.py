@@ -7,6 +7,7 @@ from lanes.receipts.canonical import differences
 from lanes.receipts.environment import unlike
 from lanes.receipts.evidence import range_words
 from lanes.receipts.shapes import Check, Digests, Range, Record
+from lanes.receipts.show import figures_of
 
 EQUAL = ("format", "topic", "claim", "notebook", "parameters", "seeds", "arms", "prompts")
 """What every run has to state alike, on whatever machine."""
@@ -58,9 +59,12 @@ def remarks(there: Record, here: Record) -> Iterator[str]:
             stated = ranges.get((ratio.name,))
             ends = f"stated {range_words(stated.low, stated.high)}" if stated else "no range stated"
             yield f"rerun: {ratio.name}: {ratio.value:.4g} there, {own.value:.4g} here ({ends})"
-    for arm, values in there.aggregates.items():
-        if (was := values.get("seconds")) and (now := here.aggregates.get(arm, {}).get("seconds")):
-            yield f"rerun: {arm}, median seconds: {was.median:.4g} there, {now.median:.4g} here"
+    seconds = {arm: own.median for arm, value, own in figures_of(here) if value == "seconds"}
+    for arm, value, own in figures_of(there):
+        if value == "seconds" and arm in seconds:
+            yield f"rerun: {arm}, median seconds: {own.median:.4g} there, {seconds[arm]:.4g} here"
+    if there.not_run != here.not_run:
+        yield f"rerun: not run here: {'; '.join(here.not_run) or 'nothing was left out'}"
 
 
 def _named(there: Record, here: Record, kind: str) -> Iterator[Finding]:
