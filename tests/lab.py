@@ -1,4 +1,7 @@
-"""JupyterLab and a browser in front of it, as a person has them: to open a notebook, run it, and see what is shown."""
+"""JupyterLab and a browser in front of it, as a person has them: to open a notebook, run it, and see what is shown.
+
+And a page without Jupyter, for what a widget's front end does by itself.
+"""
 
 import json
 import os
@@ -150,3 +153,60 @@ class Lab:
         ) as got:
             text = got.read()
         return json.loads(text) if text else None
+
+
+SHOW = """async ([module, values]) => {
+  const { default: widget } = await import(URL.createObjectURL(new Blob([module], { type: 'text/javascript' })));
+  const listeners = new Set();
+  globalThis.sent = [];
+  globalThis.model = {
+    get: name => values[name],
+    on: (_, listener) => listeners.add(listener),
+    off: (_, listener) => listeners.delete(listener),
+    send: message => sent.push(message.do),
+    put: frame => { values.frame = frame; listeners.forEach(listener => listener()); },
+  };
+  const el = document.body.appendChild(document.createElement('div'));
+  globalThis.leave = widget.render({ model, el });
+}"""
+LEAVE = "() => { leave(); globalThis.leave = null; document.body.replaceChildren(); }"
+TRIES = 20
+
+
+class Bare:
+    """A page with one widget's front end in it, and with frames that a test hands over: no kernel, no Jupyter."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.page: Page = browser.new_page()
+        self.page.set_default_timeout(60_000)
+        self._heap = self.page.context.new_cdp_session(self.page)
+
+    def show(self, module: str, frame: dict[str, Any]) -> None:
+        """A view of a widget with the frame's panels."""
+        panels = [name for name, value in frame.items() if isinstance(value, dict)]
+        self.page.evaluate(SHOW, [module, {"frame": frame, "panels": panels}])
+
+    def put(self, frame: dict[str, Any]) -> None:
+        """The next frame, as the kernel would send it."""
+        self.page.evaluate("frame => model.put(frame)", frame)
+
+    def sent(self) -> list[str]:
+        """What the front end told the kernel."""
+        return self.page.evaluate("sent")
+
+    def leave(self) -> None:
+        """Take the view away, as Jupyter does with an output."""
+        self.page.evaluate(LEAVE)
+
+    def holds(self, name: str) -> bool:
+        """Whether a weak reference, a global of this name, still has what it stood for."""
+        self._heap.send("HeapProfiler.collectGarbage")
+        return self.page.evaluate(f"{name}.deref() !== undefined")
+
+    def drops(self, name: str) -> bool:
+        """Whether it has that no more, once the timers of the page have run out."""
+        for _ in range(TRIES):
+            if not self.holds(name):
+                return True
+            self.page.wait_for_timeout(100)
+        return False

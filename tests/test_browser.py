@@ -3,13 +3,23 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import browser as chromium
 import pytest
+from rigs import WAIT, until
+
+import lanes
+from lanes_widgets import front
+from lanes_widgets.board import BoardPanel
+from lanes_widgets.desk import DeskPanel
+from lanes_widgets.panel import Panel
+from lanes_widgets.streams import SHOWN, StreamsPanel
+from lanes_widgets.timeline import TimelinePanel
 
 pytest.importorskip("playwright")
 
-from lab import ROOT, Lab
+from lab import ROOT, Bare, Lab
 from lab import chromium as start
 from lab import server as serve
 
@@ -35,6 +45,15 @@ def lab(lab_server: tuple[str, Path]) -> Iterator[Lab]:
         page = Lab(browser, *lab_server)
         yield page
         page.shut()
+
+
+@pytest.fixture
+def bare() -> Iterator[Bare]:
+    path = chromium.find()
+    if path is None:
+        pytest.skip(chromium.MISSING)
+    with start(path) as browser:
+        yield Bare(browser)
 
 
 @pytest.mark.parametrize("name", [path.name for path in NOTEBOOKS])
@@ -139,3 +158,124 @@ def test_the_story_of_a_decision_is_told_by_keyboard(bench: Lab) -> None:
     page.get_by_text("It took slot 4").first.wait_for()
     page.get_by_text("It is answered").first.wait_for()
     assert not bench.errors and not bench.outside
+
+
+WIDTHS = (400, 700, 1600)
+THEMES = {"JupyterLab Light": "true", "JupyterLab Dark": "false"}
+SQUEEZE = """width => [...document.querySelectorAll('.jp-OutputArea-output:has(.lanes)')].map(area => {
+  const more = width - area.getBoundingClientRect().width, child = area.closest('.jp-OutputArea-child');
+  if (Math.abs(more) < 0.5) return true;
+  child.style.width = `${child.getBoundingClientRect().width + more}px`;
+  return false;
+}).every(Boolean)"""
+"""Gives the output areas of widgets a width, in pixels, whatever the window's is; true once they have it."""
+TOO_WIDE = """() => {
+  const found = [];
+  for (const panel of document.querySelectorAll('.lanes-panel')) {
+    const name = panel.getAttribute('aria-label').split(':')[0], area = panel.closest('.jp-OutputArea-output');
+    const edge = area.getBoundingClientRect();
+    for (const one of [area, panel])
+      if (one.scrollWidth > one.clientWidth) found.push(`${name}: ${one.className} needs ${one.scrollWidth}`);
+    for (const one of panel.querySelectorAll('button, input, select, textarea, canvas')) {
+      const { left, right, width } = one.getBoundingClientRect();
+      const out = left < edge.left - 0.5 || right > edge.right + 0.5;
+      if (width && out) found.push(`${name}: ${one.textContent || one.tagName} lies at ${left} to ${right}`);
+    }
+  }
+  return found;
+}"""
+
+
+def fill(bench: Lab) -> None:
+    """Show all that a workbench can: an answer, two compared, the inspector's report, a story, two runs."""
+    desk = bench.page.locator(".lanes-desk").first
+    rows = desk.locator(".desk-history tbody tr")
+    for number, prompt in enumerate([f"Is this one word? {'long' * 60}", "Is the sea blue?"]):
+        desk.get_by_label("Prompt", exact=True).fill(prompt)
+        desk.get_by_role("button", name="Ask", exact=True).click()
+        rows.filter(has_text="answered").nth(number).wait_for()
+    for number in (1, 2):
+        desk.get_by_label(f"Select decision {number}").check()
+    desk.get_by_role("button", name="More about these labels").click()
+    desk.get_by_role("region", name="Label inspector").get_by_role("button", name="Close").wait_for()
+    bench.page.get_by_role("button", name="Compare with this").first.click()
+    bench.page.get_by_role("button", name="Stop comparing").nth(1).wait_for()
+    bench.page.get_by_label("Tell the story of").first.select_option(index=1)
+    bench.page.get_by_text("It is answered").first.wait_for()
+
+
+def test_everything_fits_from_narrow_to_wide_in_light_and_dark(bench: Lab) -> None:
+    page = bench.page
+    page.set_viewport_size({"width": 2200, "height": 1200})
+    fill(bench)
+    for theme, light in THEMES.items():
+        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+        page.locator(f"body[data-jp-theme-light={light}]").wait_for(state="attached")
+        for composer in ("Raw", "Typed"):
+            for view in range(2):
+                page.locator(".lanes-desk").nth(view).get_by_role("button", name=composer, exact=True).click()
+            for width in WIDTHS:
+                page.wait_for_function(SQUEEZE, arg=width)
+                assert page.evaluate(TOO_WIDE) == [], f"{theme}, {composer}, {width} pixels"
+    assert not bench.errors and not bench.outside and not bench.failures()
+
+
+KEEP = "globalThis.kept = new WeakRef(model.get('frame').streams.streams[0].tape.items[0])"
+
+
+def frame(seq: int, *panels: Panel) -> dict[str, Any]:
+    return {"seq": seq, "closed": False, "trouble": "", "acts": [], **{one.name: one.picture() for one in panels}}
+
+
+def test_a_page_forgets_a_stream_that_left_the_picture(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        panel = StreamsPanel(engine)
+        engine.stream("The first", max_tokens=4, ignore_eos=True).result(WAIT)
+        bare.show(front.module("streams"), frame(1, panel))
+        bare.page.evaluate(KEEP)
+        assert bare.page.locator(".lanes-tok").count() == 4
+        assert bare.holds("kept"), "it is shown: its tokens are needed"
+        for stream in [engine.stream(f"Number {n}", max_tokens=4, ignore_eos=True) for n in range(SHOWN)]:
+            stream.result(WAIT)
+        bare.put(frame(2, panel))
+        assert bare.page.locator(".lanes-stream").count() == SHOWN
+        assert bare.page.locator(".lanes-tok").count() == 4 * SHOWN
+        assert bare.drops("kept")
+        bare.put(frame(3, panel))
+        assert not bare.sent(), "nothing was asked for again"
+
+
+def test_a_page_forgets_answers_that_left_the_history(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        panel = DeskPanel(engine)
+        panel.ask("Is it so?", [" yes", " no"])
+        until(lambda: panel.picture()["done"]["items"])
+        bare.show(front.module("desk"), frame(1, panel))
+        bare.page.evaluate("globalThis.kept = new WeakRef(model.get('frame').desk.done.items[0])")
+        assert bare.page.locator(".desk-history tbody tr").count() == 1
+        assert bare.holds("kept"), "it is shown"
+        panel.forget()
+        bare.put(frame(2, panel))
+        assert bare.page.locator(".desk-history tbody tr").count() == 0
+        panel.ask("And this?", [" yes", " no"])  # the last answer stays until there is another
+        until(lambda: panel.picture()["done"]["items"])
+        bare.put(frame(3, panel))
+        assert bare.page.locator(".desk-history tbody tr").count() == 1
+        assert bare.drops("kept")
+        panel.close()
+
+
+def test_a_view_that_is_left_leaves_nothing_in_the_page(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        engine.stream("The first", max_tokens=4, ignore_eos=True).result(WAIT)
+        panels = [make(engine) for make in (BoardPanel, TimelinePanel, StreamsPanel, DeskPanel)]
+        bare.show(front.module(*(one.name for one in panels)), frame(1, *panels))
+        for at, one in enumerate(panels):
+            bare.page.evaluate(
+                "at => { globalThis[`panel${at}`] = new WeakRef(document.querySelectorAll('.lanes-panel')[at]) }", at
+            )
+            assert bare.holds(f"panel{at}"), f"{one.name} is shown"
+        bare.leave()
+        for at, one in enumerate(panels):
+            assert bare.drops(f"panel{at}"), f"{one.name} is still there"
+            one.close()

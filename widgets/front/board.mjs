@@ -16,7 +16,7 @@ PANELS.board = (port) => {
   const slots = h("tbody");
   const head = ["slot", "state", "holder", "prompt", "context", "tokens", "tokens/s", "gap", "last end", ""];
   const table = h(
-    "table", { class: "lanes-table" },
+    "table", { class: "lanes-table lanes-acting" },
     h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))), slots,
   );
   const queue = h("ol", { class: "lanes-queue", "aria-label": "Queue" });
@@ -59,11 +59,11 @@ PANELS.board = (port) => {
 function slotRow(first, give) {
   const chip = h("span", { class: "lanes-chip" });
   const bar = h("span", { class: "lanes-fill" });
-  const filled = h("span");
+  const filled = h("span", { class: "lanes-filled" });
   const cells = { holder: h("td"), context: h("td"), generated: h("td"), speed: h("td"), gap: h("td"), last: h("td") };
   let held = null;
   const drop = h("button", { type: "button", class: "lanes-button lanes-small", onclick: () => give(held) }, "Cancel");
-  const prompt = h("td", {}, h("span", { class: "lanes-meter", "aria-hidden": "true" }, bar), filled);
+  const prompt = h("td", {}, filled, h("span", { class: "lanes-meter", "aria-hidden": "true" }, bar));
   const node = h(
     "tr", {}, h("th", { scope: "row" }, String(first.index)), h("td", {}, chip), cells.holder, prompt,
     cells.context, cells.generated, cells.speed, cells.gap, cells.last, h("td", {}, drop),
@@ -71,13 +71,12 @@ function slotRow(first, give) {
   const draw = (slot) => {
     const free = slot.state === "free";
     held = slot.id;
-    const words = slot.kind === "decision" && slot.state === "filling" ? "decision, filling" : STATES[slot.state];
-    say(chip, words);
+    say(chip, STATES[slot.state]);
     chip.className = `lanes-chip lanes-${slot.kind === "decision" ? "decision" : slot.state}`;
     say(cells.holder, free ? "–" : `${slot.kind} ${slot.id}`);
     say(filled, free ? "–" : `${slot.filled}/${slot.prompt}`);
     bar.style.width = free ? "0" : `${(100 * slot.filled) / Math.max(1, slot.prompt)}%`;
-    bar.parentNode.hidden = free;
+    bar.parentNode.style.visibility = slot.state === "filling" ? "" : "hidden"; // its place stays, so that nothing jumps
     say(cells.context, free ? "–" : `${(100 * slot.context).toFixed(1)} %`);
     say(cells.generated, free ? "–" : String(slot.generated));
     say(cells.speed, slot.speed == null ? "–" : slot.speed.toFixed(1));

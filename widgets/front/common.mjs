@@ -43,7 +43,7 @@ function keyed(parent, items, key, make) {
 function sender(model) {
   if (SENDERS.has(model)) return SENDERS.get(model);
   const pending = new Map();
-  const own = { pending, listeners: new Set(), tapes: new Map() };
+  const own = { pending, listeners: new Set(), tapes: new Map(), seq: () => model.get("frame").seq };
   const changed = () => own.listeners.forEach((listener) => listener());
   own.send = (what, given = {}) => {
     const id = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
@@ -65,9 +65,10 @@ function sender(model) {
  * numbered from `first` on; what a lost message or a reloaded page left out is asked for again. */
 function tape(own, panel, name) {
   const place = `${panel}.${name}`;
-  if (!own.tapes.has(place)) own.tapes.set(place, { first: 0, items: [], asked: 0 });
-  const known = own.tapes.get(place);
   return (cut) => {
+    if (!own.tapes.has(place)) own.tapes.set(place, { panel, first: 0, items: [], asked: 0, seq: null });
+    const known = own.tapes.get(place);
+    known.seq = own.seq();
     const have = known.first + known.items.length;
     if (cut.from > Math.max(have, cut.gone)) {
       if (Date.now() - known.asked > LATE_MS) {
@@ -80,6 +81,20 @@ function tape(own, panel, name) {
     }
     return known;
   };
+}
+
+/** Once a panel has drawn a frame: what it took from no tape then is in no picture any more, and need not be known. */
+function dropTapes(own, panel) {
+  for (const [place, known] of own.tapes) {
+    if (known.panel === panel && known.seq !== own.seq()) own.tapes.delete(place);
+  }
+}
+
+/** Forget a tape's items before a number. */
+function forgetItems(known, first) {
+  const drop = Math.min(known.items.length, Math.max(0, first - known.first));
+  known.items.splice(0, drop);
+  known.first += drop;
 }
 
 /** What to say of what was done last: nothing where it is done. */

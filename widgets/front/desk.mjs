@@ -96,8 +96,8 @@ PANELS.desk = (port) => {
     closed = frame.closed;
     go.disabled = live.disabled = closed;
     const known = take(desk.done);
-    const entries = known.items.slice(Math.max(0, desk.gone - known.first));
-    const items = [...desk.running].reverse().concat([...entries].reverse());
+    forgetItems(known, desk.gone);
+    const items = [...desk.running].reverse().concat([...known.items].reverse());
     picked = picked.filter((number) => items.some((item) => item.number === number));
     const chosen = picked.length === 1 ? items.find((item) => item.number === picked[0]) : items[0];
     answer.draw(chosen);

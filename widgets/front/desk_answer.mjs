@@ -113,7 +113,7 @@ function deskAnswer(actions) {
   const words = deskArea("", 8, { readonly: true, class: "desk-code", "aria-label": "In words" });
   const told = h("span", { class: "lanes-faint", role: "status" });
   const hide = deskButton("Close", () => (paper.hidden = true), "lanes-small");
-  const paper = h("div", { class: "desk-stack desk-tight" }, h("div", { class: "lanes-row lanes-apart" }, told, hide), words);
+  const paper = h("div", { class: "desk-stack desk-tight" }, h("div", { class: "lanes-head" }, told, hide), words);
   paper.hidden = true;
   const node = h(
     "section", { class: "desk-answer desk-stack", "aria-label": "Answer" },

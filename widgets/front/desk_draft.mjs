@@ -7,7 +7,7 @@ const DESK_TYPED = {
     { name: "angry", kind: "noul", instructions: "Is the customer angry?", options: [] },
   ],
 };
-const DESK_HINTS = { choice: "what it means (may be empty)", noul: "what counts as it (may be empty)", score: "what this level means" };
+const DESK_HINTS = { choice: "its meaning, if you like", noul: "what counts, if you like", score: "what this level means" };
 const DESK_KINDS = { choice: "one of several", noul: "yes or no", score: "a level" };
 
 const deskField = (label, control, wide = "") => h("label", { class: `desk-field ${wide}` }, h("span", {}, label), control);

@@ -77,7 +77,7 @@ function deskReport(actions) {
   const table = h("div", { class: "lanes-scroll" }, h("table", { class: "lanes-table" }, h("thead", {}, head), rows));
   const notes = h("ul", { class: "desk-plain lanes-faint" });
   const better = h("ul", { class: "desk-plain" });
-  const node = h("section", { class: "desk-part", "aria-label": "Label inspector" }, h("div", { class: "lanes-row lanes-apart" }, title, stop), error, table, better, notes);
+  const node = h("section", { class: "desk-part", "aria-label": "Label inspector" }, h("div", { class: "lanes-head" }, title, stop), error, table, better, notes);
   const tops = h("div", { class: "desk-pieces" });
   node.insertBefore(tops, better);
   const lines = (parent, texts) => keyed(parent, texts, (text) => text, (text) => ({ node: h("li", {}, text), draw() {} }));

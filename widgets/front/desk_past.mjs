@@ -1,13 +1,13 @@
 // What was asked before: a table, and two of its entries side by side.
 function deskPast(actions) {
-  const head = ["", "no.", "asked", "kind", "question", "choice", "p", "mass", "total", "slot", "state", ""];
+  const head = ["", "no.", "question", "choice", "p", "mass", "total", "state", "asked", "kind", "slot", ""];
   const rows = h("tbody");
-  const table = h("table", { class: "lanes-table desk-history" }, h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))), rows);
+  const table = h("table", { class: "lanes-table lanes-acting desk-history" }, h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))), rows);
   const clear = deskButton("Clear", actions.forget, "lanes-small");
   const hint = h("span", { class: "lanes-faint" }, "tick one to see it again, two to compare them");
   const node = h(
     "section", { "aria-label": "History" },
-    h("div", { class: "lanes-row lanes-apart" }, h("div", { class: "lanes-row" }, h("b", {}, "History"), hint), clear), h("div", { class: "lanes-scroll" }, table),
+    h("div", { class: "lanes-head" }, h("div", { class: "lanes-row" }, h("b", {}, "History"), hint), clear), h("div", { class: "lanes-scroll" }, table),
   );
   const draw = (items, picked, shown) => {
     node.hidden = !items.length;
@@ -20,14 +20,15 @@ function deskPast(actions) {
 
 function deskRow(first, actions) {
   const box = h("input", { type: "checkbox", "aria-label": `Select decision ${first.number}`, onchange: () => actions.tick(first.number) });
-  const names = ["number", "asked", "kind", "question", "choice", "p", "mass", "total", "slot"];
-  const cells = Object.fromEntries(names.map((name) => [name, h("td", { class: `desk-of-${name}` })]));
   const chip = h("span", { class: "lanes-chip" });
+  const names = ["number", "question", "choice", "p", "mass", "total", "state", "asked", "kind", "slot"];
+  const cells = Object.fromEntries(names.map((name) => [name, h("td", { class: `desk-of-${name}` })]));
+  cells.state.append(chip);
   const drop = deskButton("Cancel", () => actions.withdraw(first.number), "lanes-small");
   drop.setAttribute("aria-label", `Cancel decision ${first.number}`);
   const node = h(
     "tr", { onclick: (event) => event.target.closest("input, button") || actions.show(first.number) },
-    h("td", {}, box), ...Object.values(cells), h("td", {}, chip), h("td", {}, drop),
+    h("td", {}, box), ...Object.values(cells), h("td", {}, drop),
   );
   const draw = (item) => {
     const parts = item.parts ?? [];
@@ -94,7 +95,7 @@ function deskCompare(actions) {
   const table = h("div", { class: "lanes-scroll" }, h("table", { class: "lanes-table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "option"), left, right, h("th", { scope: "col" }, "change"))), rows));
   const node = h(
     "section", { class: "desk-part", "aria-label": "Comparison" },
-    h("div", { class: "lanes-row lanes-apart" }, title, deskButton("Close", actions.untick, "lanes-small")), told, texts, table,
+    h("div", { class: "lanes-head" }, title, deskButton("Close", actions.untick, "lanes-small")), told, texts, table,
   );
   let drawn = "";
   const draw = (pair) => {

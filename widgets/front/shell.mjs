@@ -3,11 +3,16 @@ function render({ model, el }) {
   const own = sender(model);
   const status = h("div", { class: "lanes-status", role: "status", "aria-live": "polite" });
   const root = h("div", { class: "lanes" });
+  const left = new AbortController();
   const draws = model.get("panels").map((name) => {
-    const port = { send: own.send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of) };
+    const port = { send: own.send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of), left: left.signal };
     const panel = PANELS[name](port);
     root.append(panel.node);
-    return (frame) => frame[name] && panel.draw(frame[name], frame);
+    return (frame) => {
+      if (!frame[name]) return;
+      panel.draw(frame[name], frame);
+      dropTapes(own, name);
+    };
   });
   root.append(status);
   const draw = () => {
@@ -23,6 +28,7 @@ function render({ model, el }) {
   return () => {
     model.off("change:frame", draw);
     own.listeners.delete(draw);
+    left.abort();
   };
 }
 

@@ -105,7 +105,7 @@ function streamCard(first, port) {
   const text = tokenText(port.tape(`stream ${first.id}`), tell, `Text of stream ${first.id}: arrow keys walk through its tokens`);
   const node = h(
     "article", { class: "lanes-stream", "aria-label": `Stream ${first.id}` },
-    h("div", { class: "lanes-row lanes-apart" }, h("span", { class: "lanes-row" }, h("b", {}, `Stream ${first.id}`), chip, figures), drop),
+    h("div", { class: "lanes-head" }, h("span", { class: "lanes-row" }, h("b", {}, `Stream ${first.id}`), chip, figures), drop),
     line, text.node, error,
   );
   const draw = (stream) => {

@@ -43,7 +43,7 @@ PANELS.timeline = (port) => {
     h("span", {}, h("i", { style: `background:var(--${name})` }), name)));
   const title = h("b"), words = h("p", { class: "lanes-story-words" });
   const story = h("div", { class: "lanes-story", role: "region", "aria-label": "Story", "aria-live": "polite" },
-    h("div", { class: "lanes-row lanes-apart" }, title, h("span", { class: "lanes-row" },
+    h("div", { class: "lanes-head" }, title, h("span", { class: "lanes-row" },
       button("Show", "Move to where it is", () => show(frame.story.id)),
       button("Close", "Tell no story", () => ask("tell_story", { id: null })))), words);
   const saved = h("p", { class: "lanes-faint" });
@@ -155,7 +155,7 @@ PANELS.timeline = (port) => {
     const quiet = scene.quiet == null ? "" : ` · quiet gap ${scene.quiet.toFixed(1)} ms · strips up to ${seconds(scene.top / 1000)}`;
     say(mode, `${view.live ? "following" : "standing"} · ${shows}${quiet}`);
   };
-  watchPage(node, redraw);
+  watchPage(node, redraw, port.left);
 
   const take = () => {
     const comparing = Boolean(frame.reference);
@@ -206,11 +206,14 @@ function option(first) {
   return { node, draw: (one) => say(node, one ? `${one.kind} ${one.id} · ${one.reason ?? (one.stays.length ? "in a slot" : "waits")}` : "Story of …") };
 }
 
-/** Call again after a new size or theme, for as long as the node is there. */
-function watchPage(node, changed) {
-  new ResizeObserver(changed).observe(node);
-  const held = new WeakRef(node);
-  const themes = new MutationObserver(() => (held.deref() ? changed() : themes.disconnect()));
+/** Call again after a new size or theme, until the view is left: the page would keep it alive for ever. */
+function watchPage(node, changed, left) {
+  const sizes = new ResizeObserver(changed), themes = new MutationObserver(changed);
+  sizes.observe(node);
   themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light", "class"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => held.deref() && changed());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal: left });
+  left.addEventListener("abort", () => {
+    sizes.disconnect();
+    themes.disconnect();
+  });
 }

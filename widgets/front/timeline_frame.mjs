@@ -67,10 +67,10 @@ function paintAxis(pen, scene, colours) {
       const x = LEFT + (at / scene.span) * pixels, words = `${((mark * step) / 1000).toFixed(digits)} s`;
       if (x < LEFT - 1) continue;
       pen.fillRect(Math.round(x), scene.axis, 1, 5);
-      const half = pen.measureText(words).width / 2;
-      if (x - half < right || x + half > scene.width) continue;
-      pen.fillText(words, x, scene.axis + 14);
-      right = x + half + 8;
+      const half = pen.measureText(words).width / 2, middle = Math.min(x, scene.width - half);
+      if (middle - half < right) continue;
+      pen.fillText(words, middle, scene.axis + 14);
+      right = middle + half + 8;
     }
   }
 }

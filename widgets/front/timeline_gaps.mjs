@@ -24,7 +24,7 @@ function paintGaps(pen, scene, { run, strips, strip, zero }, range, colours) {
       }
     }
     pen.globalAlpha = 1;
-    if (scene.quiet !== null) {
+    if (scene.quiet !== null && from <= to) {
       pen.fillStyle = colours.ink;
       pen.globalAlpha = 0.45;
       pen.fillRect(LEFT, Math.round(floor - Math.min(1, scene.quiet / top) * high), scene.width, 1);

@@ -78,9 +78,9 @@ function timelineRun(slots, cutting, most = Infinity) {
     if (drop > 0) {
       const place = placeOf(run.numbers, known.items[drop][0]);
       known.items[drop][4] = run.seats[place].map((seat, slot) => [slot, seat.id, seat.kind[0]]).filter(Boolean);
-      known.items.splice(0, drop);
-      known.first += drop;
+      forgetItems(known, known.first + drop);
     }
+    PARTS.clear();
     clear();
     run.used = run.first = known.first;
   };
