@@ -19,6 +19,7 @@ import lanes
 from lanes_widgets import Board, Workbench
 from lanes_widgets.acts import Acts
 from lanes_widgets.front import module, style
+from lanes_widgets.view import SHARE
 
 LONG: dict[str, Any] = {"max_tokens": 4000, "ignore_eos": True}
 FORM: dict[str, Any] = {
@@ -168,6 +169,26 @@ def test_a_panel_that_fails_says_so_and_the_board_goes_on(board: Board, monkeypa
     assert until(lambda: "ZeroDivisionError" in board.frame["trouble"])
     monkeypatch.setattr(panel, "picture", picture)
     assert until(lambda: not board.frame["trouble"])
+
+
+def test_frames_that_take_long_come_less_often(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer: Any = board._publisher
+    writer.leave(board)  # from here on this test is the publisher
+    panel: Any = board._parts[0]
+    picture = panel.picture
+
+    def slowly() -> Any:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+        return picture()
+
+    monkeypatch.setattr(panel, "picture", slowly)
+    board.publish(1e9)
+    assert board.due >= 1e9 + 0.02 / SHARE
+    monkeypatch.setattr(panel, "picture", picture)
+    board.publish(2e9)
+    assert board.due >= 2e9 + 1 / 50
 
 
 def test_a_widget_that_cannot_be_written_takes_no_other_with_it(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.02
 """Between two looks at what became of an act."""
+SHARE = 0.01
+"""Of the time, what drawing frames may take: while a frame takes long there are fewer of them."""
 
 
 class View(anywidget.AnyWidget):
@@ -96,9 +98,11 @@ class View(anywidget.AnyWidget):
             return
         self.due = now + self._period
         self._acts.work()  # before the lock is taken: a command may take as long as a round
+        begun = time.thread_time()
         with self._writing:
             if self.comm is not None:
                 self._write(self._next())
+        self.due = max(self.due, now + (time.thread_time() - begun) / SHARE)
 
     def _write(self, frame: dict[str, Any]) -> None:
         if frame != self.frame:

@@ -58,12 +58,16 @@ def gaps(rounds: Sequence[Round]) -> dict[RequestId, list[float]]:
     A token's time is the end of its round. Tokens that arrive together (accepted drafts) have one time and no gap
     between them. A gap holds whatever happened in it, a pause too. A stream with one token has an empty list.
     """
+    # Not by way of `gaps_by_round`, which makes three times as much: a live view asks ten times a second.
     found: dict[RequestId, list[float]] = {}
-    for done, own in gaps_by_round(rounds):
-        for id, _ in done.gains:
-            found.setdefault(id, [])
-        for id, gap in own.items():
-            found[id].append(gap.seconds)
+    clocks: dict[RequestId, float] = {}
+    for done in rounds:
+        for id in dict.fromkeys(id for id, _ in done.gains):
+            if id in clocks:
+                found[id].append(done.end - clocks[id])
+            else:
+                found[id] = []
+            clocks[id] = done.end
     return found
 
 
