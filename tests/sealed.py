@@ -29,17 +29,12 @@ CELLS = [
 
 
 def write_notebook(path: Path, cells: list[str]) -> Path:
-    """A notebook with these code cells; the second is tagged as its parameters where it assigns some."""
+    """A notebook with these code cells; one that begins with `size =` is tagged as its parameters."""
+    empty = {"cell_type": "code", "outputs": [], "execution_count": None}
+    tags = [{"tags": ["parameters"]} if text.startswith("size =") else {} for text in cells]
     made = [
-        {
-            "cell_type": "code",
-            "id": f"cell-{at}",
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-            "source": text,
-        }
-        for at, text in enumerate(cells)
+        {**empty, "id": f"cell-{at}", "metadata": tag, "source": text}
+        for at, (tag, text) in enumerate(zip(tags, cells, strict=True))
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
@@ -126,3 +121,25 @@ def written(folder: Path, data: bytes) -> Path:
     path = folder / f"{sha256(data)}.json"
     path.write_bytes(data)
     return path
+
+
+def edit(*place: str | int, to: Any) -> Change:
+    """Another value at a place."""
+
+    def change(value: Any) -> None:
+        for step in place[:-1]:
+            value = value[step]
+        value[place[-1]] = to
+
+    return change
+
+
+def remove(*place: str | int) -> Change:
+    """Nothing at a place."""
+
+    def change(value: Any) -> None:
+        for step in place[:-1]:
+            value = value[step]
+        del value[place[-1]]
+
+    return change

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sealed import CELLS, Change, Checkout, checkout, drafted, forged, write_notebook, written
+from sealed import CELLS, Change, Checkout, checkout, drafted, edit, forged, remove, write_notebook, written
 
 from lanes import receipts
 from lanes.errors import InvalidRequest
@@ -80,24 +80,6 @@ def replace_error(value: dict[str, Any]) -> None:
 
 def fail_check(value: dict[str, Any]) -> None:
     value["checks"][0].update(observed=1, passed=False)
-
-
-def edit(*place: str | int, to: Any) -> Change:
-    def change(value: Any) -> None:
-        for step in place[:-1]:
-            value = value[step]
-        value[place[-1]] = to
-
-    return change
-
-
-def remove(*place: str | int) -> Change:
-    def change(value: Any) -> None:
-        for step in place[:-1]:
-            value = value[step]
-        del value[place[-1]]
-
-    return change
 
 
 TAMPERED: dict[str, tuple[Change, str]] = {
