@@ -472,3 +472,18 @@ def test_importing_receipts_brings_no_plots_and_no_mlx():
     program = f"import sys; from lanes import receipts; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_example_of_the_docs_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    page = (Path(__file__).parents[1] / "docs" / "receipts.md").read_text(encoding="utf-8")
+    found = re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert found
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(found[1], "receipts.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert "ok  logits, alone and in company                      equal: 16 digests" in shown
+    assert names["engine"].closed and receipts.read(names["path"]).record.topic == "company"
+    assert f"{names['path'].name}: " in shown and "the author's word" in shown
