@@ -9,7 +9,7 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/receipts/*.ipynb)
 # Jupyter refuses root unless it is told so.
 LAB_OPTIONS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo test lab lint types unit notebooks clean
+.PHONY: demo test lab lint types unit notebooks receipts clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lanes demo
@@ -32,6 +32,15 @@ notebooks: $(VENV)/.installed-test
 ifneq ($(NOTEBOOKS),)
 	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
 endif
+
+# Runs the notebooks of receipts, verifies what they seal, and keeps it in receipts/. What they sealed before is kept too.
+SEALED := notebooks/receipts/receipts
+receipts: $(VENV)/.installed-test
+	mkdir -p $@ $(SEALED)
+	find $(SEALED) -name '*.json' -exec mv {} $@ \;
+	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks/receipts/*.ipynb
+	$(BIN)/lanes verify $(SEALED)/*.json
+	mv $(SEALED)/*.json $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { echo "No virtual environment: install Python's venv module (Debian: python3-venv)."; exit 1; }

@@ -19,9 +19,14 @@ METADATA = {
 
 
 def refresh(path: Path) -> None:
-    """Run every cell in a fresh kernel and save the notebook with its outputs. Raises where a cell fails."""
+    """Run every cell in a fresh kernel, in the notebook's folder, and save it with its outputs.
+
+    Raises where a cell fails.
+    """
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=CELL_SECONDS, store_widget_state=False, record_timing=False).execute()
+    there = {"metadata": {"path": str(path.parent)}}
+    options = {"timeout": CELL_SECONDS, "store_widget_state": False, "record_timing": False}
+    NotebookClient(notebook, resources=there, **options).execute()
     path.write_text(text(tidy(notebook)), encoding="utf-8")
 
 

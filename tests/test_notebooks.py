@@ -84,7 +84,7 @@ def test_outputs_hold_nothing_of_the_machine_that_made_them(code):
 
 def test_checked_cells_say_something_and_ignored_ones_assert(code):
     tags = {cell.id: set(cell.metadata.get("tags", [])) for cell in code}
-    assert set().union(*tags.values()) <= {CHECK, IGNORE}
+    assert set().union(*tags.values()) <= {CHECK, IGNORE, "parameters"}
     checked = [cell for cell in code if CHECK in tags[cell.id]]
     assert checked
     assert all(cell.outputs for cell in checked)
