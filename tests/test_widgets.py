@@ -256,6 +256,23 @@ def test_the_engines_end_is_the_last_picture() -> None:
     board.close()
 
 
+def test_the_last_picture_waits_for_what_ends_with_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = lanes.Engine(lanes.tiny("llama"), slots=2)
+    board = Board(engine, hz=50)
+    late = threading.Event()
+    panel: Any = board._parts[0]
+    picture = panel.picture
+    monkeypatch.setattr(type(panel), "open", property(lambda _: not late.is_set()))
+    monkeypatch.setattr(panel, "picture", lambda: {**picture(), "late": late.is_set()})
+    engine.close()
+    assert until(lambda: board.frame["closed"])
+    assert board._publisher is not None
+    late.set()
+    assert until(lambda: board._publisher is None)
+    assert board.frame["board"]["late"]
+    board.close()
+
+
 def test_fifty_boards_leave_nothing_behind(engine: lanes.Engine) -> None:
     boards = [Board(engine) for _ in range(50)]
     assert publishers() == 1

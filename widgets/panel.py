@@ -44,6 +44,11 @@ class Panel:
         """What a person may do, by name, each name in one panel only; arguments are checked by their annotations."""
         return {}
 
+    @property
+    def open(self) -> bool:
+        """Whether something that it shows is still to end; the publisher's."""
+        return False
+
     def picture(self) -> dict[str, Any]:
         """What is to be shown now, as values for JSON; equal pictures are not sent twice."""
         raise NotImplementedError

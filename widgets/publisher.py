@@ -27,7 +27,7 @@ class Shown(Protocol):
         """Do what people asked for, and write what is new."""
 
     def settle(self) -> None:
-        """Write the engine's end, and leave."""
+        """Write the engine's end, and leave once all that was under way has ended with it."""
 
 
 logger = logging.getLogger(__name__)

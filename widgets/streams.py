@@ -73,6 +73,11 @@ class StreamsPanel(Panel):
             raise ValueError(f"stream {id} has ended already")
         self.engine.cancel(id)
 
+    @property
+    def open(self) -> bool:
+        """See `Panel.open`."""
+        return not all(view.done for view in self.engine.streams(0))
+
     def picture(self) -> dict[str, Any]:
         """See `Panel.picture`: the streams, newest first, each with its new tokens."""
         views = self.engine.streams(SHOWN)

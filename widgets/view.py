@@ -120,10 +120,12 @@ class View(anywidget.AnyWidget):
         return {**frame, "acts": self._acts.to_list()}
 
     def settle(self) -> None:
-        """Show the engine's end, and be written no more."""
+        """Show the engine's end, and be written no more once all that was under way has ended with it."""
+        over = not any(panel.open for panel in self._parts)  # seen before the picture, which then shows it
         self.due = 0.0
         self.publish(time.monotonic())
-        self._part()
+        if over:
+            self._part()
 
     # --- its end: any thread ------------------------------------------------------------------------------------
 

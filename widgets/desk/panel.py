@@ -165,6 +165,11 @@ class DeskPanel(Panel):
 
     # --- what is shown ------------------------------------------------------------------------------------------
 
+    @property
+    def open(self) -> bool:
+        """See `Panel.open`."""
+        return not all(one.done for one in self._open)
+
     def picture(self) -> dict[str, Any]:
         """See `Panel.picture`: entries that ended come on a tape, all others as they are now."""
         ended = [one for one in self._open if one.done]
