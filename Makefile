@@ -25,8 +25,10 @@ lint: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
+# Files of tests side by side, each with one BLAS thread: more of both than there are cores starve each other.
+WORKERS ?= 2
 unit: $(VENV)/.installed-browser
-	$(BIN)/python -m pytest
+	LANES_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
 
 notebooks: $(VENV)/.installed-test
 ifneq ($(NOTEBOOKS),)
