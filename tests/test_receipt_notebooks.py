@@ -1,6 +1,7 @@
 """The saved notebooks of receipts: each shows a whole receipt, which has the sha256 that stands there and holds."""
 
 import ast
+import importlib.util
 import re
 from html import unescape
 from pathlib import Path
@@ -17,6 +18,11 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks" / "receipts"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 CHECK, IGNORE, PARAMETERS = "nbval-check-output", "nbval-ignore-output", "parameters"
 Cells = list[nbformat.NotebookNode]
+
+_spec = importlib.util.spec_from_file_location("seal", FOLDER.parent / "seal.py")
+assert _spec and _spec.loader
+seal = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(seal)
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -95,3 +101,28 @@ def test_its_checks_are_those_of_the_cell_that_nbval_compares(saved: Path, code:
     facts = receipts.read(saved).facts()
     assert any(facts in output.get("text", "") for cell in tagged(code, CHECK) for output in cell.outputs)
     assert "!!" not in facts
+
+
+MADE = """
+from lanes import receipts
+
+assert level < 9, "too high"
+receipt = receipts.begin("small", "It runs.", parameters={"size": size, "level": level}, notebook="small.ipynb")
+receipt.check("it ran", expected=True, observed=True)
+print(receipt.close())
+"""
+
+
+def test_a_notebook_is_sealed_with_other_parameters_and_stays_as_it_is(tmp_path: Path, capsys):
+    cells = [nbformat.v4.new_code_cell('size = "quick"\nlevel = 1', metadata={"tags": [PARAMETERS]})]
+    path = tmp_path / "small.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(MADE)]), path)
+    before = path.read_bytes()
+    assert seal.main(["size=full", "level=2", str(path)]) == 0
+    assert path.read_bytes() == before
+    (made,) = (tmp_path / "receipts").glob("*.json")
+    record = receipts.read(made).record
+    assert record.parameters == {"size": "full", "level": 2}
+    assert record.notebook and record.notebook.sha256 == code_hash(before)
+    assert seal.main(["level=9", str(path)]) == 1
+    assert "small.ipynb: rerun: a cell failed: AssertionError: too high" in capsys.readouterr().out
