@@ -7,6 +7,7 @@ from typing import Any
 
 import browser as chromium
 import pytest
+from nbconvert import HTMLExporter
 from rigs import WAIT, until
 
 import lanes
@@ -279,3 +280,35 @@ def test_a_view_that_is_left_leaves_nothing_in_the_page(bare: Bare) -> None:
         for at, one in enumerate(panels):
             assert bare.drops(f"panel{at}"), f"{one.name} is still there"
             one.close()
+
+
+READER = """() => {
+  const found = [], root = document.documentElement;
+  if (root.scrollWidth > root.clientWidth) found.push(`the page is ${root.scrollWidth} wide`);
+  for (const area of document.querySelectorAll('.jp-OutputArea-output')) {
+    const name = area.closest('.jp-Cell').id, pictures = [...area.querySelectorAll('svg, table, img')];
+    if (!area.innerText.trim() && !pictures.length) found.push(`${name}: an output with nothing to be seen`);
+    if (area.scrollWidth > area.clientWidth + 1 && !['auto', 'scroll'].includes(getComputedStyle(area).overflowX))
+      found.push(`${name}: cut off at ${area.clientWidth} of ${area.scrollWidth}`);
+    const empty = pictures.filter(one => one.getBoundingClientRect().height < 10 || one.naturalWidth === 0);
+    for (const one of empty) found.push(`${name}: an empty ${one.tagName}`);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore:Your element with mimetype")
+def test_a_saved_notebook_is_read_without_kernel_network_and_script(path: Path, tmp_path: Path) -> None:
+    if (browser := chromium.find()) is None:
+        pytest.skip(chromium.MISSING)
+    page = tmp_path / "page.html"
+    page.write_text(HTMLExporter().from_filename(str(path))[0], encoding="utf-8")
+    with start(browser) as started:
+        context = started.new_context(offline=True, java_script_enabled=False)
+        reader = context.new_page()
+        reader.goto(page.as_uri())
+        assert reader.locator(".jp-OutputArea-output").count()
+        for width in (480, 1100):
+            reader.set_viewport_size({"width": width, "height": 900})
+            assert reader.evaluate(READER) == [], f"{width} pixels"

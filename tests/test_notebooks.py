@@ -6,10 +6,15 @@ What their cells say is checked by `make notebooks` (nbval); this looks at the f
 import ast
 import importlib.util
 import re
+from base64 import b64encode
 from pathlib import Path
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup, Tag
+from nbconvert import HTMLExporter
+
+import lanes_widgets
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
@@ -17,6 +22,7 @@ CHECK, IGNORE = "nbval-check-output", "nbval-ignore-output"
 SHOWN = {"text/plain", "text/html", "image/svg+xml", "image/png"}
 PLOTLY = "application/vnd.plotly.v1+json"
 LARGEST = 300_000
+pytestmark = pytest.mark.filterwarnings("ignore:Your element with mimetype")  # plotly's own form of a figure
 
 _spec = importlib.util.spec_from_file_location("refresh", ROOT / "notebooks" / "refresh.py")
 assert _spec and _spec.loader
@@ -73,6 +79,56 @@ def test_outputs_are_readable_without_a_kernel(code):
     shown = outputs(code)
     assert "<script" not in shown
     assert not re.findall(r"""(?:src|href)=["']?https?:""", shown)
+
+
+@pytest.fixture
+def page(path: Path) -> BeautifulSoup:
+    """The notebook as nbconvert's HTML, without the page's own scripts: those need the network, a reader must not."""
+    page = BeautifulSoup(HTMLExporter().from_filename(str(path))[0], "html.parser")
+    for script in page("script"):
+        script.decompose()
+    return page
+
+
+def words(html: str | Tag) -> str:
+    """What is to be read in a piece of HTML."""
+    return " ".join((BeautifulSoup(html, "html.parser") if isinstance(html, str) else html).get_text(" ").split())
+
+
+def test_a_page_made_of_it_shows_every_output_without_a_script(page: BeautifulSoup, code):
+    for cell in code:
+        shown = page.find(id=f"cell-id={cell.id}")
+        assert isinstance(shown, Tag), cell.id
+        pictures = {str(one["src"]).partition("base64,")[2] for one in shown("img")}
+        for output in cell.outputs:
+            data = output.get("data", {"text/plain": output.get("text")})
+            if "text/html" in data:
+                assert words(data["text/html"]) in words(shown), cell.id
+                assert len(shown("svg")) >= data["text/html"].count("<svg"), cell.id
+            elif "image/svg+xml" in data:
+                assert b64encode(data["image/svg+xml"].encode()).decode() in pictures, cell.id
+            elif PLOTLY not in data:  # beside such a figure stands its static form, as is tested above
+                assert " ".join(data["text/plain"].split()) in words(shown), cell.id
+
+
+def test_a_page_made_of_it_shows_each_widget_as_its_record(page: BeautifulSoup, code):
+    names = "|".join(lanes_widgets.__all__)
+    made, shown = re.compile(rf"lanes_widgets\.({names})\("), re.compile(rf"({names})\(")
+    for cell in code:
+        forms = [output.get("data", {}) for output in cell.outputs]
+        if made.search(cell.source) or any(shown.match(data.get("text/plain", "")) for data in forms):
+            place = page.find(id=f"cell-id={cell.id}")
+            assert isinstance(place, Tag) and place.select("table, svg"), f"{cell.id}: a widget, and nothing to be seen"
+    assert not page.select(".jupyter-widgets"), "the place of a live widget, which stays empty"
+
+
+def test_a_page_made_of_it_asks_for_nothing_outside(page: BeautifulSoup, path: Path):
+    assert not [one["src"] for one in page.select("[src]") if not str(one["src"]).startswith("data:")]
+    assert not page.select("link, iframe, object, embed")
+    assert not re.search(r"""@import|url\(\s*['"]?https?:""", str(page)), "a style from outside"
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            assert not re.search(r"\$[^$\n]+\$|\\\(|\\begin\{|```mermaid", cell.source), f"{cell.id}: it needs a script"
 
 
 def test_outputs_hold_nothing_of_the_machine_that_made_them(code):
