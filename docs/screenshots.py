@@ -12,7 +12,8 @@ import lab  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 WIDGETS = ("Board", "Timeline", "Streams", "Desk")
-LOOK_MS = 6000
+SEEN_MS = 300_000
+TOKENS = "() => document.querySelectorAll('.lanes-tok').length >= 4 * 30"
 CELLS = (
     "import asyncio, lanes, lanes_widgets\nengine = lanes.Engine(prefix_bytes=0)",
     *(f"lanes_widgets.{name}(engine)" for name in WIDGETS),
@@ -37,13 +38,15 @@ def main() -> None:
         lab.chromium(path) as chromium,
     ):
         size = {"width": 1300, "height": 2400}
-        seen = lab.Lab(chromium, address, Path(folder), viewport=size, device_scale_factor=1.5)
+        seen = lab.Lab(chromium, address, Path(folder), viewport=size, device_scale_factor=2)
         seen.open("widgets.ipynb", *CELLS)
         seen.run_all(wait=False)
         page = seen.page
         page.wait_for_function("() => document.querySelectorAll('.lanes-live').length >= 4")
         page.locator(".lanes-desk").get_by_role("button", name="Ask", exact=True).click()
-        page.wait_for_timeout(LOOK_MS)
+        page.locator(".desk-history tbody tr").filter(has_text="answered").wait_for(timeout=SEEN_MS)
+        page.wait_for_function(TOKENS, timeout=SEEN_MS)
+        page.get_by_role("button", name="All", exact=True).click()
         for at, name in enumerate(WIDGETS):
             page.locator(".lanes-panel").nth(at).screenshot(path=IMAGES / f"{name.lower()}.png")
         seen.shut()
