@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, TypeVar
 
+from lanes.errors import EngineFailed
+from lanes.measure.replies import Reply
 from lanes.models import load
 
 Result = TypeVar("Result")
@@ -46,15 +48,18 @@ class MlxLm:
         self._on_thread(lambda: self._begin(prompts, tokens))
 
     def _begin(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
-        generator = import_module("mlx_lm.generate").BatchGenerator(
-            self._model, max_tokens=tokens, completion_batch_size=len(prompts), prefill_batch_size=len(prompts)
-        )
-        self._uids = generator.insert([list(prompt) for prompt in prompts])
+        self._insert(prompts, tokens)
         seen: set[int] = set()
         while len(seen) < len(prompts):
-            seen |= {response.uid for response in generator.next_generated()}
-        self._generator = generator
+            seen |= {response.uid for response in self._generator.next_generated()}
         self._settle()
+
+    def _insert(self, prompts: Sequence[Sequence[int]], tokens: int) -> list[int]:
+        """A new generator with room for all prompts at once; the prompts' numbers in it."""
+        self._generator = import_module("mlx_lm.generate").BatchGenerator(
+            self._model, max_tokens=tokens, completion_batch_size=len(prompts), prefill_batch_size=len(prompts)
+        )
+        return self._generator.insert([list(prompt) for prompt in prompts])
 
     def decode(self, steps: int) -> float:
         """Seconds of `steps` steps, a token for each stream in every one.
@@ -77,16 +82,49 @@ class MlxLm:
         """Wait for the step that was computed ahead."""
         import mlx.core as mx
 
-        mx.synchronize(self._generator.stream)
+        mx.synchronize(import_module("mlx_lm.generate").generation_stream)
 
     def end(self) -> None:
         """Drop the streams."""
 
-        def drop() -> None:
-            self._generator.close()
-            self._generator = None
+        self._on_thread(self._drop)
 
-        self._on_thread(drop)
+    def _drop(self) -> None:
+        self._generator.close()
+        self._generator = None
+
+    def at_once(self, prompts: Sequence[Sequence[int]], tokens: int) -> tuple[Reply, ...]:
+        """A reply of `tokens` tokens to each prompt, all of them in one BatchGenerator."""
+        return self._on_thread(lambda: self._at_once(prompts, tokens))
+
+    def _at_once(self, prompts: Sequence[Sequence[int]], tokens: int) -> tuple[Reply, ...]:
+        start = time.perf_counter()
+        got: dict[int, list[tuple[int, float]]] = {uid: [] for uid in self._insert(prompts, tokens)}
+        while any(len(own) < tokens for own in got.values()):
+            responses = self._generator.next_generated()
+            if not responses:
+                raise EngineFailed(f"mlx-lm ended before every reply had its {tokens} tokens: ask for fewer")
+            for response in responses:
+                got[response.uid].append((response.token, time.perf_counter() - start))
+        self._settle()
+        self._drop()
+        return tuple(_reply(own) for own in got.values())
+
+    def one_by_one(self, prompts: Sequence[Sequence[int]], tokens: int) -> tuple[Reply, ...]:
+        """The same replies one after the other, by mlx-lm's plain loop for one sequence; all prompts came at once."""
+        return self._on_thread(lambda: self._one_by_one(prompts, tokens))
+
+    def _one_by_one(self, prompts: Sequence[Sequence[int]], tokens: int) -> tuple[Reply, ...]:
+        import mlx.core as mx
+
+        step = import_module("mlx_lm.generate").generate_step
+        start = time.perf_counter()
+        found: list[Reply] = []
+        for prompt in prompts:
+            steps = step(mx.array(list(prompt)), self._model, max_tokens=tokens)
+            found.append(_reply([(int(token), time.perf_counter() - start) for token, _ in steps]))
+        self._settle()
+        return tuple(found)
 
     def fill(self, prompt: Sequence[int], piece: int) -> float:
         """Seconds of one plain prefill: the model over a new cache, `piece` tokens at a time, as mlx-lm's own does."""
@@ -102,3 +140,8 @@ class MlxLm:
             self._model(mx.array([prompt[first : first + piece]]), cache=cache)
             mx.eval([layer.state for layer in cache])
         return time.perf_counter() - start
+
+
+def _reply(got: Sequence[tuple[int, float]]) -> Reply:
+    tokens, times = zip(*got, strict=True)
+    return Reply(tokens, times)
