@@ -62,8 +62,10 @@ def assigned(source: str) -> dict[str, Any]:
 def test_there_are_notebooks_of_receipts():
     assert {path.stem for path in NOTEBOOKS} >= {
         "beside_or_behind",
+        "bench_concurrent",
         "concurrent_equals_solo",
         "drafted_equals_plain",
+        "profile_prompt",
         "trunk_and_branches",
     }
 
