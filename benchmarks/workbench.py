@@ -159,6 +159,7 @@ def main() -> None:
     with kernel() as live:
         said = live.ready()
         live.run(IMPORTS)
+        version = live.run("import ipykernel; print(ipykernel.__version__)").strip()
         check_clocks(live)
         subshells = "kernel subshells" in said.get("supported_features", ())
         routes = [None, live.subshell()] if subshells else [None]
@@ -178,10 +179,10 @@ def main() -> None:
                     bar.update()
     if given.json:
         both = [{**asdict(one), "ratio": one.ratio} for one in speeds]
-        found = {"kernel": said["implementation_version"], "messages": asdict(counted), "speed": both}
+        found = {"kernel": version, "messages": asdict(counted), "speed": both}
         print(json.dumps({**found, "clicks": [asdict(one) for one in clicks]}, indent=1))
     else:
-        print(f"ipykernel {said['implementation_version']}\n\n{table(counted, speeds, clicks)}")
+        print(f"ipykernel {version}\n\n{table(counted, speeds, clicks)}")
 
 
 if __name__ == "__main__":
