@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.models import tiny as tiny
     from lanes.record import Rounds as Rounds
     from lanes.record import Snapshot as Snapshot
+    from lanes.serving import Server as Server
+    from lanes.serving import serve as serve
     from lanes.simulation import Arrival as Arrival
     from lanes.simulation import Cost as Cost
     from lanes.simulation import Workload as Workload
@@ -102,6 +104,8 @@ _HOME = {
     "inspect_labels": "inspecting",
     "LabelReport": "inspecting",
     "sweep": "sweeping",
+    "serve": "serving",
+    "Server": "serving",
     "Examples": "labelled",
     "examples": "labelled",
     "load": "models",

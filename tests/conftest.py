@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 from rigs import WAIT, check_record
+from serving import serving
 
 from lanes.models.loaded import Loaded
+from lanes.serving import Server
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests start to interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,3 +36,10 @@ def engine() -> Iterator[lanes.Engine]:
         yield engine
         assert engine.wait(WAIT)
         check_record(engine)
+
+
+@pytest.fixture(scope="module")
+def server(engine: lanes.Engine) -> Iterator[Server]:
+    """A module's own server, decisions included, over its engine."""
+    with serving(engine) as server:
+        yield server

@@ -1,0 +1,211 @@
+"""Bodies of requests: bounded in size, time and depth, decompressed, parsed and checked against a schema."""
+
+import asyncio
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+import zstandard
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from lanes.serving.context import context
+from lanes.serving.errors import Gone, Refusal, invalid, late
+
+Model = TypeVar("Model", bound=BaseModel)
+DEEPEST = 64
+"""Levels of objects and arrays in a body."""
+WINDOW = 8 << 20
+"""Bytes of the window that a zstd frame may ask for: RFC 9659 allows no more over HTTP."""
+SLICE = 1 << 16
+"""Bytes that are decompressed at a time."""
+ASIDE = 1 << 16
+"""Bytes from which a body is worked on beside the event loop."""
+
+
+async def read(request: Request, model: type[Model]) -> Model:
+    """The body as this schema. Raises Refusal, naming the field, for anything else, and Gone."""
+    return parse(model, await load(request))
+
+
+async def load(request: Request) -> dict[str, Any]:
+    """The body as a JSON object, for whoever must look before choosing a schema. Raises Refusal and Gone."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Refusal(415, "invalid_request_error", f"the body must be application/json, not {kind[:80]!r}")
+    unpack = _decoder(request.headers.get("content-encoding", "identity"))
+    raw, most = await _bytes(request), context(request).settings.body_bytes
+    work = _plain if len(raw) < ASIDE and unpack is _identity else asyncio.to_thread
+    return await work(_decode, raw, unpack, most)
+
+
+def parse(model: type[Model], value: Any, where: tuple[str | int, ...] = ()) -> Model:
+    """A JSON value as this schema; `where` is its place in the body. Raises Refusal, naming the first wrong field."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = (*where, *first["loc"])
+        raise invalid(first["msg"], place, first["type"]) from None
+
+
+async def _plain(work: Callable[..., Any], *args: Any) -> Any:
+    return work(*args)
+
+
+async def _bytes(request: Request) -> bytes:
+    """The body as it was sent."""
+    settings = context(request).settings
+    parts: list[bytes] = []
+    size = 0
+
+    async def gather() -> None:
+        nonlocal size
+        async for part in request.stream():
+            size += len(part)
+            if size > settings.body_bytes:
+                raise too_large(settings.body_bytes)
+            parts.append(part)
+
+    try:
+        await asyncio.wait_for(gather(), settings.patience)
+    except ClientDisconnect:
+        raise Gone from None
+    except asyncio.TimeoutError:
+        raise late(f"the body was not there after {settings.patience:g} s: send it faster") from None
+    return b"".join(parts)
+
+
+def too_large(most: int) -> Refusal:
+    """A body beyond the limit."""
+    said = f"the body is larger than {most} bytes, which is the limit here, before and after decompression"
+    return Refusal(413, "invalid_request_error", said, code="too_large", headers={"Connection": "close"})
+
+
+def _decode(raw: bytes, unpack: Callable[[bytes, int], bytes], most: int) -> dict[str, Any]:
+    return _object(unpack(raw, most))
+
+
+# --- compression ----------------------------------------------------------------------------------------------------
+
+
+def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
+    """What undoes a content encoding."""
+    known = {"identity": _identity, "": _identity, "gzip": _gzip, "x-gzip": _gzip, "zstd": _zstd}
+    if (found := known.get(encoding.strip().lower())) is None:
+        said = f"content-encoding {encoding[:40]!r} is not known here: send gzip, zstd, or the plain body"
+        raise Refusal(415, "invalid_request_error", said, headers={"Accept-Encoding": "gzip, zstd"})
+    return found
+
+
+def _identity(raw: bytes, most: int) -> bytes:
+    return raw
+
+
+def _gzip(raw: bytes, most: int) -> bytes:
+    try:
+        return _bounded(_gunzipped(raw), most)
+    except (zlib.error, EOFError) as error:
+        raise invalid(f"the body is no whole gzip data: {error}", code="encoding_invalid") from None
+
+
+def _gunzipped(raw: bytes) -> Iterator[bytes]:
+    """Slice by slice, all members one after the other."""
+    while raw:
+        one = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        while not one.eof:
+            part = one.decompress(raw, SLICE)
+            raw = one.unused_data if one.eof else one.unconsumed_tail
+            if not part and not raw and not one.eof:
+                raise EOFError("it ends too early")
+            yield part
+
+
+def _zstd(raw: bytes, most: int) -> bytes:
+    try:
+        reader = zstandard.ZstdDecompressor(max_window_size=WINDOW).stream_reader(raw, read_across_frames=True)
+        return _bounded(iter(lambda: reader.read(SLICE), b""), most)
+    except zstandard.ZstdError as error:
+        raise invalid(f"the body is no whole zstd data: {error}", code="encoding_invalid") from None
+
+
+def _bounded(parts: Iterator[bytes], most: int) -> bytes:
+    """All parts together; no more is unpacked once the limit is passed."""
+    whole = bytearray()
+    for part in parts:
+        whole += part
+        if len(whole) > most:
+            raise too_large(most)
+    return bytes(whole)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The JSON object in this text; duplicate keys, numbers that are none, and too deep nesting are refused."""
+    _check_depth(text)
+    try:
+        found = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite
+        )
+    except UnicodeDecodeError as error:
+        raise invalid(f"the body is no UTF-8 at byte {error.start}", code="json_invalid") from None
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"the body is no valid JSON: {error}", code="json_invalid") from None
+    if not isinstance(found, dict):
+        raise invalid(f"the body must be a JSON object, not {type(found).__name__}", code="model_type")
+    if _SURROGATE.search(text):
+        _check_texts(found)
+    return found
+
+
+def _check_depth(text: bytes) -> None:
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        sign = found.group()[:1]
+        depth += 1 if sign in b"[{" else -1 if sign in b"]}" else 0
+        if depth > DEEPEST:
+            raise invalid(f"the body has more than {DEEPEST} levels of objects and arrays", code="too_deep")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"the key {twice[:80]!r} is there twice in one object")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is too large for a number")
+    return value
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse half a character (a lone surrogate): it cannot be sent back, nor shown to a model."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise invalid("a text has half a character (a lone surrogate) in it", code="json_invalid") from None
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_texts(key)
+            _check_texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_texts(item)
