@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from lanes.errors import LanesError
-from lanes.serving import models, ops
+from lanes.serving import models, openapi, ops
 from lanes.serving.context import Context
-from lanes.serving.errors import Gone, Refusal, missing, phrase, refusal, render, style_of
+from lanes.serving.errors import Refusal, missing, phrase, refusal, render, style_of
 from lanes.serving.guard import Guard
 from lanes.serving.settings import Settings
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 GENERATE = ("lanes.serving.generate.endpoints",)
 DECIDE = ("lanes.serving.decide.endpoints",)
-NOBODY = 499
-"""The status that is counted for a client that left; it is never sent."""
 
 
 def application(engine: "Engine", settings: Settings) -> Starlette:
@@ -32,21 +31,37 @@ def application(engine: "Engine", settings: Settings) -> Starlette:
     shared = Context(engine, settings)
     app = Starlette(
         routes=routes(settings),
-        middleware=[Middleware(Guard, context=shared)],
+        middleware=[*_pages(settings), Middleware(Guard, context=shared)],
         exception_handlers={
             Refusal: _refuse,
             LanesError: _refuse,
-            Gone: _let_go,
             HTTPException: _rename,
         },
     )
     app.state.context = shared
+    app.state.openapi = openapi.document(app.routes, bool(settings.api_keys))
     return app
+
+
+def _pages(settings: Settings) -> list[Middleware]:
+    """What browsers ask before they let a page of another origin in."""
+    if not settings.origins:
+        return []
+    shown = ["x-request-id", "retry-after"]
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=shown,
+        )
+    ]
 
 
 def routes(settings: Settings) -> list[BaseRoute]:
     """All endpoints; those that decide only where that was asked for."""
-    found: list[BaseRoute] = [*ops.ROUTES, *models.ROUTES]
+    found: list[BaseRoute] = [*ops.ROUTES, *models.ROUTES, *openapi.ROUTES]
     for name in (*GENERATE, *(DECIDE if settings.decisions else ())):
         with contextlib.suppress(ModuleNotFoundError):
             found += importlib.import_module(name).ROUTES
@@ -55,10 +70,6 @@ def routes(settings: Settings) -> list[BaseRoute]:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     return render(refusal(error), style_of(request.scope))
-
-
-async def _let_go(request: Request, error: Exception) -> Response:
-    return Response(status_code=NOBODY)
 
 
 async def _rename(request: Request, error: Exception) -> Response:

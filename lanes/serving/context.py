@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from lanes.serving.metrics import Metrics
 from lanes.serving.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ class Counters:
 
 @dataclass
 class Context:
-    """The engine, the settings and the counters; `stopping` is set once open requests must end."""
+    """What the endpoints work with; `stopping` is set once open requests must end."""
 
     engine: "Engine"
     settings: Settings
     counters: Counters = field(default_factory=Counters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self.engine, self.counters)
 
 
 def context(request: Request) -> Context:

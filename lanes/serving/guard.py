@@ -45,7 +45,7 @@ class Guard:
             check(Headers(scope=scope), scope, self._context)
             await self._app(scope, receive, answer.send)
         except Gone:
-            pass
+            counters.gone += 1
         except Refusal as error:
             await answer.refuse(error, receive)
         except Exception:
@@ -89,7 +89,7 @@ def check(headers: Headers, scope: Scope, context: Context) -> None:
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > settings.body_bytes:
         raise too_large(settings.body_bytes)
-    if scope["method"] == "POST" and context.counters.open > settings.requests:
+    if scope["path"] not in OPEN_TO_ALL and context.counters.open > settings.requests:
         raise busy(f"{settings.requests} requests are being answered, which is the limit here: try again later")
 
 

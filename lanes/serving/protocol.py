@@ -1,26 +1,62 @@
-"""uvicorn's HTTP/1.1 connection, with an end for those that say nothing, and a way to hang up on one."""
+"""uvicorn's HTTP/1.1 connection, with an end for clients that trickle their headers or do not read their answers."""
 
 import asyncio
-from typing import Any
+from typing import ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SILENCE_S = 30.0
-"""Seconds for the head of the first request of a connection."""
-
 
 class Protocol(H11Protocol):
-    """One connection. `scope["state"]["abort"]` drops it at once, whatever was not sent yet."""
+    """One connection. It is dropped, with whatever was not sent yet, where the client keeps it waiting too long.
+
+    That is: `patience` seconds for the head of a request, for what is left of a body after its answer, and for taking
+    what was written (when some 64 KiB of it wait).
+    """
+
+    patience: ClassVar[float] = 30.0
+    _head: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {**self.app_state, "abort": transport.abort}
-        self._silent: Any = self.loop.call_later(SILENCE_S, self._hang_up)
+        self._attend()
 
-    def _hang_up(self) -> None:
-        if self.cycle is None:
-            self.transport.abort()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._attend()
+
+    def _attend(self) -> None:
+        """Let the clock run while there is no request that the application works on."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            _stop(self._head)
+            self._head = None
+        elif self._head is None:
+            self._head = self.loop.call_later(self.patience, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        _stop(self._head)
+        self._head = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        _stop(self._taking)
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._silent.cancel()
+        _stop(self._head)
+        _stop(self._taking)
         super().connection_lost(exc)
+
+
+def patient(seconds: float) -> type[Protocol]:
+    """The connection with this patience."""
+    return type("PatientProtocol", (Protocol,), {"patience": seconds})
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -82,7 +82,7 @@ async def _bytes(request: Request) -> bytes:
 def too_large(most: int) -> Refusal:
     """A body beyond the limit."""
     said = f"the body is larger than {most} bytes, which is the limit here, before and after decompression"
-    return Refusal(413, "invalid_request_error", said, code="too_large", headers={"Connection": "close"})
+    return Refusal(413, "invalid_request_error", said, code="too_large")
 
 
 def _decode(raw: bytes, unpack: Callable[[bytes, int], bytes], most: int) -> dict[str, Any]:

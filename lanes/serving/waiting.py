@@ -93,7 +93,6 @@ async def _end_of(request: Request, shared: Context) -> None:
     try:
         done, _ = await asyncio.wait({gone, stop}, return_when=asyncio.FIRST_COMPLETED)
         if gone in done:
-            shared.counters.gone += 1
             raise Gone
         raise stopped()
     finally:
