@@ -33,6 +33,18 @@ class Heard(NamedTuple):
     end: End | None
 
 
+class Part(NamedTuple):
+    """What a stream said since somebody looked last: tokens, the text that is safe to show now, how likely they were.
+
+    A token's text may come with a later part: half a character waits for its other half, and what may become a stop
+    string for what follows. `logprobs` has one for each token, or none.
+    """
+
+    tokens: tuple[int, ...]
+    text: str
+    logprobs: tuple[Logprob, ...]
+
+
 class Channel:
     """What one request has to say. One thread writes, any thread or event loop reads; the first end counts."""
 
@@ -48,6 +60,8 @@ class Channel:
         """What was still held back when the request ended: the text after the last token's."""
         self.digests: list[str] = []
         self.logprobs: list[Logprob] = []
+        self.cached = 0
+        """Prompt tokens that were kept from before; known once the request has a slot."""
         self.timing: Timing | None = None
         self.end: End | None = None
         self.on_end: Callable[[], None] | None = None
@@ -91,6 +105,12 @@ class Channel:
         with self._lock:
             said = (tuple(self.tokens), tuple(self.texts), self.rest, tuple(self.logprobs))
             return Heard(*said, self.timing, self.end)
+
+    def since(self, tokens: int, pieces: int) -> tuple[Part, int]:
+        """What came after so many tokens and pieces of text, all of one moment; and how many pieces there are now."""
+        with self._lock:
+            part = Part(tuple(self.tokens[tokens:]), "".join(self.pieces[pieces:]), tuple(self.logprobs[tokens:]))
+            return part, len(self.pieces)
 
     def _wake(self) -> None:
         self._changed.notify_all()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from lanes import checks
-from lanes.engine.channel import Channel, End
+from lanes.engine.channel import Channel, End, Part
 from lanes.engine.turn import Logprob
 from lanes.errors import Cancelled
 from lanes.prompts import Text
@@ -163,6 +163,11 @@ class Stream(Handle[str]):
         end = self._channel.end
         return end.reason if end else None
 
+    @property
+    def cached_tokens(self) -> int:
+        """Prompt tokens that were kept from earlier prompts with this beginning; 0 before the stream has a slot."""
+        return self._channel.cached
+
     def __iter__(self) -> Iterator[str]:
         seen = 0
         try:
@@ -185,6 +190,27 @@ class Stream(Handle[str]):
                     yield piece
                 seen += len(fresh)
                 if self.done and seen == len(self._channel.pieces):
+                    break
+        finally:
+            self.cancel()
+        self._raise_unless_cancelled()
+
+    async def parts(self) -> AsyncIterator[Part]:
+        """Tokens, text and log-probabilities as they come, for an event loop; otherwise as `async for` on the stream.
+
+        Each part has all that waits, so whoever reads slowly gets fewer and larger ones. Together they have every token
+        and the whole text; only the last one may have no text.
+        """
+        tokens = pieces = 0
+        try:
+            while True:
+                await self._channel.changed(pieces)
+                over = self.done  # asked first: nothing comes after the end
+                part, pieces = self._channel.since(tokens, pieces)
+                tokens += len(part.tokens)
+                if part.tokens or part.text:
+                    yield part
+                if over:
                     break
         finally:
             self.cancel()

@@ -36,7 +36,7 @@ class Work:
     def admit(self, now: float, cached: int) -> None:
         """It got a slot, at `now` seconds."""
         self.timing = replace(self.timing, admitted=now)
-        self.cached = cached
+        self.cached = self.channel.cached = cached
 
     def evict(self) -> None:
         """Its slot was taken back; it starts again, with its age kept."""
