@@ -51,6 +51,11 @@ class _Part:
         triples = zip(self.names, self.branches, results, strict=True)
         return [(name, branch.order, branch.hear(result)) for name, branch, result in triples]
 
+    @property
+    def cached_tokens(self) -> int:
+        """What the state's slot began with, once the branches have given what they give."""
+        return max(result.cached_tokens for result in self.pending.result())
+
 
 class Call:
     """It owns the pending result: cancels go to whatever decisions it has on their way."""
@@ -166,7 +171,9 @@ class Call:
 
     def _answers(self) -> Answers:
         answers = {name: self._answer(inquiry) for name, inquiry in self._inquiries.items()}
-        return Answers(answers, time.perf_counter() - self._began)
+        prompt = sum(part.pending.prompt_tokens for part in self._parts)
+        cached = sum(part.cached_tokens for part in self._parts)
+        return Answers(answers, time.perf_counter() - self._began, prompt, cached)
 
     def _answer(self, inquiry: Inquiry) -> Answer:
         question = inquiry.question

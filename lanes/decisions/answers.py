@@ -174,11 +174,14 @@ class Answer(Mapping[str, float]):
 class Answers(Mapping[str, Answer]):
     """The answers of one `ask`, by the questions' names, in the caller's order.
 
-    `seconds` is the time from the call to the result, on the caller's clock.
+    `seconds` is the time from the call to the result, on the caller's clock. `prompt_tokens` are those of all decisions
+    that it took, what the questions of one share counted once; `cached_tokens` of them came from the prefix cache.
     """
 
     answers: Mapping[str, Answer]
     seconds: float = 0.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
 
     def __getitem__(self, name: str) -> Answer:
         return self.answers[name]

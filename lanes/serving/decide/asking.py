@@ -1,0 +1,79 @@
+"""From a body to answers: which dialect it is in, what it asks, and where in it the fault is."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lanes.asking import ask
+from lanes.decisions.answers import Answers
+from lanes.decisions.binding import put
+from lanes.decisions.inquiry import Inquiry
+from lanes.decisions.inquiry import Manner as Own
+from lanes.engine.handles import Pending
+from lanes.errors import InvalidRequest
+from lanes.serving.decide.decisions import OPENAI
+from lanes.serving.decide.dialect import Asked, Body, Dialect, field
+from lanes.serving.decide.options import OPTIONS
+from lanes.serving.decide.systemone import SYSTEM_ONE
+from lanes.serving.errors import Refusal, Where, missing
+from lanes.serving.generate.asked import check_model
+from lanes.serving.reading import parse
+
+if TYPE_CHECKING:
+    from lanes.engine import Engine
+
+ALIAS = "jev-latest"
+"""What clients of System One call the model that there is."""
+ANY_STATE = "N/A"
+"""Stands for a state that is as short as can be."""
+
+
+def dialect_of(body: Mapping[str, Any]) -> Dialect[Any]:
+    """System One has a state, or its questions by name; SGLang's questions have an `id` or a `question`."""
+    questions = body.get("questions")
+    if "state" in body or isinstance(questions, dict):
+        return SYSTEM_ONE
+    listed = questions if isinstance(questions, list) else []
+    third = any(isinstance(one, dict) and one.keys() & {"id", "question"} for one in listed)
+    return OPTIONS if third else OPENAI
+
+
+def understood(dialect: Dialect[Body], raw: Mapping[str, Any], engine: "Engine") -> tuple[Body, Asked]:
+    """The body as its dialect's schema, and what it asks. Raises Refusal, naming the field as the dialect names it."""
+    if engine.options["policy"] == "off":
+        raise missing('this engine serves no decisions: it was made with policy="off"')
+    try:
+        body = parse(dialect.body, raw)
+    except Refusal as error:
+        if not dialect.tags:
+            error.where = field(raw, error.where, error.code == "missing")
+        raise
+    check_model(None if body.model == ALIAS else body.model, engine.model)
+    return body, dialect.asked(body)
+
+
+def begun(engine: "Engine", asked: Asked, deadline: float | None) -> Pending[Answers]:
+    """Ask the engine. Questions are called by their places: what a client calls them is nothing to it."""
+    manner = asked.manner
+    return ask(
+        engine,
+        asked.state,
+        {str(place): one.question for place, one in enumerate(asked.questions)},
+        method=manner.x_method,
+        orders=manner.x_orders,
+        prior=manner.x_prior,
+        abstain=manner.x_abstain,
+        deadline=deadline,
+    )
+
+
+def blamed(engine: "Engine", asked: Asked) -> Where:
+    """The field to blame for what could not be put to the model: a question that no state would help, or the state."""
+    own = Own.read(asked.manner.x_method, asked.manner.x_orders, asked.manner.x_abstain)
+    for one in asked.questions:
+        inquiry = Inquiry(one.question, own)
+        order = inquiry.next_orders()[0]
+        try:
+            engine.use_tokenizer(lambda it, q=inquiry, o=order: put(it, q, ANY_STATE, o, engine.info.context))
+        except InvalidRequest:
+            return one.where
+    return (asked.field,)
