@@ -3,6 +3,7 @@
 import asyncio
 from typing import ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
@@ -37,6 +38,8 @@ class Protocol(H11Protocol):
         _stop(self._head)
         self._head = None
         super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:  # it was answered before it had said everything
+            self._attend()
 
     def pause_writing(self) -> None:
         super().pause_writing()

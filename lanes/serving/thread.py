@@ -10,12 +10,13 @@ import uvicorn
 from starlette.applications import Starlette
 
 from lanes.errors import LanesError
+from lanes.serving.context import Context
 from lanes.serving.protocol import patient
 from lanes.serving.settings import Settings
 
 START_S = 30.0
 """Seconds to wait for the event loop to begin."""
-LAST_S = 5.0
+LAST_S = 2.0
 """Seconds for last answers, once open requests were told to end."""
 IDLE_S = 5.0
 """Seconds that a connection may be idle between two requests."""
@@ -32,6 +33,11 @@ class Run:
         self._server = _Uvicorn(_config(app, settings), self._ready)
         self._thread = Thread(target=self._serve, name="lanes-serve", daemon=True)
         self.ended = False
+
+    @property
+    def context(self) -> Context:
+        """What the endpoints share."""
+        return self._app.state.context
 
     def start(self) -> None:
         """Begin to answer. Raises LanesError where the event loop does not begin."""
@@ -59,8 +65,7 @@ class Run:
     def _leave(self) -> None:
         """On the loop: close the door, and after some grace tell open requests to end."""
         self._server.should_exit = True
-        stopping = self._app.state.context.stopping
-        asyncio.get_running_loop().call_later(self._settings.grace, stopping.set)
+        asyncio.get_running_loop().call_later(self._settings.grace, self.context.stopping.set)
 
     def _serve(self) -> None:
         try:
