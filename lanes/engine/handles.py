@@ -1,7 +1,7 @@
 """What a caller holds of a request: a `Stream` of text, or a `Pending` result. Any thread may use them."""
 
 import weakref
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from lanes import checks
@@ -195,7 +195,7 @@ class Stream(Handle[str]):
             self.cancel()
         self._raise_unless_cancelled()
 
-    async def parts(self) -> AsyncIterator[Part]:
+    async def parts(self) -> AsyncGenerator[Part, None]:
         """Tokens, text and log-probabilities as they come, for an event loop; otherwise as `async for` on the stream.
 
         Each part has all that waits, so whoever reads slowly gets fewer and larger ones. Together they have every token

@@ -9,8 +9,8 @@ from lanes.serving.wire.chat import ChatMessage, ChatRequest
 from lanes.serving.wire.completions import MAX_TOKENS, CompletionRequest
 from lanes.serving.wire.generation import Generation
 
-DEFAULT = "default"
-"""A name for whatever model is served."""
+WHATEVER = ("default", "lanes")
+"""Names for the model that is served, whatever it is."""
 SEEDS = 1 << 64
 
 
@@ -42,8 +42,8 @@ def completion(body: CompletionRequest) -> Asked:
 
 
 def check_model(asked: str | None, served: str) -> None:
-    """Raise a Refusal for a model that is not served; none, or "default", is whatever is."""
-    if asked not in (None, DEFAULT, served):
+    """Raise a Refusal for a model that is not served; none is whatever is, and so are "default" and "lanes"."""
+    if asked is not None and asked not in (served, *WHATEVER):
         said = f"the model {asked[:80]!r} is not served here: ask for {served!r}, or leave the model out"
         raise Refusal(404, "not_found_error", said, ("model",), "model_not_found")
 

@@ -5,10 +5,9 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from functools import partial
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,10 +21,13 @@ from lanes.serving.errors import invalid
 from lanes.serving.generate.asked import Asked
 from lanes.serving.generate.entries import Entries, Entry, tokens_of
 from lanes.serving.generate.forms import Form, Head, Reason, usage
-from lanes.serving.generate.spelling import Speller
+from lanes.serving.generate.spelling import Spelled, Speller
 from lanes.serving.streaming import DONE, Events, event
 from lanes.serving.waiting import begin, deadline, hold, late, watched
 
+Written = TypeVar("Written")
+MANY = 50
+"""Tokens with log-probabilities that take some milliseconds to write."""
 SEED_BITS = 53
 """Of a seed that nobody gave: it comes back in the reply, and JavaScript's numbers have no more."""
 
@@ -40,7 +42,7 @@ async def reply(request: Request, asked: Asked, form: Form) -> Response:
             await hold(request, stream, limit)
             return await said.whole()
         parts = stream.parts()
-        return Events(request, Chunks(said, await _first(request, parts, limit), parts))
+        return Events(request, chunks(said, await _first(request, stream, parts, limit), parts), stream)
     except BaseException:
         stream.cancel()
         raise
@@ -55,11 +57,16 @@ async def _begin(request: Request, asked: Asked, limit: float | None) -> Stream:
         raise invalid(str(error), (asked.field,)) from None
 
 
-async def _first(request: Request, parts: AsyncIterator[Part], limit: float | None) -> Part | None:
-    """The first part of a stream, None where there is none: what fails before it is answered with a status."""
+async def _first(
+    request: Request, stream: Stream, parts: AsyncGenerator[Part, None], limit: float | None
+) -> Part | None:
+    """The first part of a stream. What goes wrong before it is answered with a status of its own."""
 
     async def first() -> Part | None:
-        return await anext(parts, None)
+        part = await anext(parts, None)
+        if part is None and stream.error:  # somebody else cancelled it
+            raise stream.error.with_traceback(None)
+        return part
 
     work = asyncio.ensure_future(first())
     try:
@@ -91,20 +98,35 @@ class Said:
             seed=stream.seed,
         )
         self._speller = speller(request)
-        self._entries = Entries()
+        self._made = Entries()
 
     async def whole(self) -> Response:
         """The reply, once its stream has ended well."""
-        entries = await self.entries(self.stream.logprobs)
-        made = partial(self.form.whole, self.head, self.stream.text, entries, self.reason, self.usage)
-        # A long one with all of its log-probabilities takes a while: nobody else has to wait for it.
-        return await asyncio.to_thread(lambda: Response(made().model_dump_json(), media_type="application/json"))
+        logprobs, reason = self.stream.logprobs, self.reason
+        spelled = await self._spelled(logprobs)
 
-    async def entries(self, logprobs: tuple[Logprob, ...]) -> tuple[Entry, ...] | None:
+        def write() -> str:
+            entries = self._entries(logprobs, spelled)
+            return self.form.whole(self.head, self.stream.text, entries, reason, self.usage).model_dump_json()
+
+        return Response(await _aside(len(logprobs), write), media_type="application/json")
+
+    async def part(self, part: Part, **more: Any) -> str | None:
+        """The event with this part of the stream; None where it has nothing to show."""
+        spelled = await self._spelled(part.logprobs)
+
+        def write() -> str | None:
+            entries = self._entries(part.logprobs, spelled)
+            return self.chunk(self.form.part(part.text, entries), **more) if part.text or entries else None
+
+        return await _aside(len(part.logprobs), write)
+
+    async def _spelled(self, logprobs: Sequence[Logprob]) -> Mapping[int, Spelled]:
+        return await self._speller.spell(tokens_of(logprobs))
+
+    def _entries(self, logprobs: Sequence[Logprob], spelled: Mapping[int, Spelled]) -> tuple[Entry, ...] | None:
         """The next tokens' entries; None where nobody asked for them."""
-        if "logprobs" not in self.asked.options:
-            return None
-        return self._entries.make(logprobs, await self._speller.spell(tokens_of(logprobs)))
+        return self._made.make(logprobs, spelled) if "logprobs" in self.asked.options else None
 
     @property
     def reason(self) -> Reason:
@@ -128,42 +150,27 @@ class Said:
         return event(json.dumps({**said, **more}, separators=(",", ":"), allow_nan=False))
 
 
-class Chunks:
-    """The events of a streamed reply, after its first part has come. Closing them cancels the stream."""
-
-    def __init__(self, said: Said, first: Part | None, parts: AsyncIterator[Part]) -> None:
-        self._said = said
-        self._parts: Any = parts
-        self._events: Any = self._write(first)
-
-    def __aiter__(self) -> "Chunks":
-        return self
-
-    async def __anext__(self) -> str:
-        return await anext(self._events)
-
-    async def aclose(self) -> None:
-        """Give up what has not been read. A generator that never began would not do it by itself."""
-        self._said.stream.cancel()
-        await self._events.aclose()
-        await self._parts.aclose()
-
-    async def _write(self, first: Part | None) -> AsyncIterator[str]:
-        said, form, extra = self._said, self._said.form, self._said.head.extra
+async def chunks(said: Said, first: Part | None, parts: AsyncGenerator[Part, None]) -> AsyncIterator[str]:
+    """The events of a streamed reply whose first part has come."""
+    form, extra, part = said.form, said.head.extra, first
+    async with aclosing(parts):
         if opening := form.first():
             yield said.chunk(opening, **extra)
             extra = {}
-        part = first
         while part is not None:
-            entries = await said.entries(part.logprobs)
-            if part.text or entries:
-                yield said.chunk(form.part(part.text, entries), **extra)
+            if text := await said.part(part, **extra):
+                yield text
                 extra = {}
-            part = await anext(self._parts, None)
-        yield said.chunk(form.last(said.reason), **extra)
-        if said.asked.with_usage:
-            yield said.chunk(None, usage=said.usage.model_dump())
-        yield event(DONE)
+            part = await anext(parts, None)
+    yield said.chunk(form.last(said.reason), **extra)
+    if said.asked.with_usage:
+        yield said.chunk(None, usage=said.usage.model_dump())
+    yield event(DONE)
+
+
+async def _aside(tokens: int, write: Callable[[], Written]) -> Written:
+    """Write at once, but beside the event loop where it takes a while: log-probabilities of many tokens."""
+    return write() if tokens < MANY else await asyncio.to_thread(write)
 
 
 def speller(request: Request) -> Speller:
