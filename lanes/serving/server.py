@@ -4,17 +4,14 @@ import atexit
 import os
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from lanes.engine import Engine
 from lanes.engine.notebook import watch
-from lanes.errors import LanesError
+from lanes.errors import InvalidRequest, LanesError
 from lanes.record.show import html_page, html_table
 from lanes.serving.app import application
 from lanes.serving.settings import MiB, Settings
 from lanes.serving.thread import Run
-
-if TYPE_CHECKING:
-    from lanes.engine import Engine
 
 _running: "dict[tuple[str, int], Server]" = {}
 """Servers by their address; they answer until they are closed, whether or not somebody holds them."""
@@ -23,7 +20,7 @@ _running: "dict[tuple[str, int], Server]" = {}
 class Server:
     """Answers HTTP for one engine, from a thread of its own, until `close()`; a context manager. See `lanes.serve`."""
 
-    def __init__(self, engine: "Engine", settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
         listener = _listen(settings)
@@ -80,7 +77,7 @@ class Server:
 
 
 def serve(
-    engine: "Engine",
+    engine: Engine,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -123,6 +120,8 @@ def serve(
         patience=patience,
         grace=grace,
     )
+    if not isinstance(engine, Engine):
+        raise InvalidRequest(f"engine must be a lanes.Engine, not {engine!r:.80}")
     if before := _running.get((settings.host, settings.port)):
         before.close()
     return Server(engine, settings)

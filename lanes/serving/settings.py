@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lanes import checks
@@ -20,7 +20,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     decisions: bool = False
-    api_keys: tuple[str, ...] = ()
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     show_prompts: bool = False
