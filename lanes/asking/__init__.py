@@ -42,10 +42,37 @@ def ask(
 
     Raises InvalidRequest for what cannot be asked, and what `Engine.decide` raises.
     """
+    checks.flag("wait", wait)
+    call = prepare(
+        engine,
+        state,
+        questions,
+        method=method,
+        orders=orders,
+        prior=prior,
+        abstain=abstain,
+        calibration=calibration,
+        deadline=deadline,
+    )
+    return call.start(wait)
+
+
+def prepare(
+    engine: "Engine",
+    state: Value,
+    questions: Mapping[str, Question],
+    *,
+    method: str = "codes",
+    orders: int | str = 1,
+    prior: Prior | str | None = None,
+    abstain: bool = False,
+    calibration: "Calibration | None" = None,
+    deadline: float | None = None,
+) -> Call:
+    """What `ask` does before it takes time: a call that can be cancelled while its `start(wait)` still tokenizes."""
     if (fitted := read_calibration(calibration)) is not None:
         fitted.check(engine.info.fingerprint)
-    checks.flag("wait", wait)
     manner = Manner.read(method, orders, abstain)
     end = deadlines.end_of(deadline)
     inquiries = {name: Inquiry(question, manner) for name, question in checked_questions(questions).items()}
-    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), fitted, end).start(wait)
+    return Call(engine, shown(state, "the state"), inquiries, read_prior(prior), fitted, end)

@@ -89,8 +89,8 @@ class Call:
 
     # --- what the pending result needs of its owner -------------------------------------------------------------
 
-    def cancel(self, id: int) -> None:
-        """Give the whole call up."""
+    def cancel(self, id: int = 0) -> None:
+        """Give the whole call up, started or not."""
         self._cancelled = True
         for part in list(self._parts):
             part.pending.cancel()
@@ -121,18 +121,22 @@ class Call:
         return [(name, order) for name, own in orders.items() for order in own]
 
     def _decide(self, state: str, pairs: Sequence[tuple[str, Order]], wait: bool) -> _Part:
-        engine, context = self._engine, self._engine.info.context
-        branches = tuple(
-            engine.use_tokenizer(lambda it, pair=pair: put(it, self._inquiries[pair[0]], state, pair[1], context))
-            for pair in pairs
-        )
+        branches = tuple(self._put(state, name, order) for name, order in pairs)
         prompts, labels = [branch.prompt for branch in branches], [branch.labels for branch in branches]
         left = left_until(self._end_at)
-        part = _Part(tuple(name for name, _ in pairs), branches, engine.decide_bound(prompts, labels, TOP, left, wait))
+        pending = self._engine.decide_bound(prompts, labels, TOP, left, wait)
+        part = _Part(tuple(name for name, _ in pairs), branches, pending)
         self._parts.append(part)
         if self._cancelled:  # it may have come too early for this part
             part.pending.cancel()
         return part
+
+    def _put(self, state: str, name: str, order: Order) -> Branch:
+        """One branch; many of them take a while, so that somebody may have given up before the last."""
+        if self._cancelled:
+            raise Cancelled("the questions were cancelled before all of them were put to the model")
+        engine, inquiry = self._engine, self._inquiries[name]
+        return engine.use_tokenizer(lambda it: put(it, inquiry, state, order, engine.info.context))
 
     def _hear(self, part: _Part) -> None:
         """Wait for a stage, and sort what it gave into the inquiries."""

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import Request
 
@@ -13,9 +13,18 @@ from lanes.serving.context import Context, context
 from lanes.serving.errors import Gone, Refusal, invalid, late, unavailable
 
 Result = TypeVar("Result")
+Given_co = TypeVar("Given_co", covariant=True)
 Held = TypeVar("Held", bound=Handle[Any])
 DEADLINE = "x-deadline"
 """The header with the seconds that a client is ready to wait."""
+
+
+class Work(Awaitable[Given_co], Protocol[Given_co]):
+    """What can be awaited and given up: a handle, or what will get one."""
+
+    def cancel(self) -> None:
+        """Give it up; nothing happens to what has ended."""
+        ...
 
 
 def deadline(request: Request) -> float | None:
@@ -51,12 +60,12 @@ def _drop(work: "asyncio.Future[Held]") -> None:
         work.result().cancel()
 
 
-async def hold(request: Request, handle: Handle[Result], deadline: float | None = None) -> Result:
+async def hold(request: Request, handle: Work[Result], deadline: float | None = None) -> Result:
     """The handle's result; it is cancelled where the client leaves, `deadline` seconds pass, or the server stops.
 
     Raises what the request ended with, Gone for a client that left, and Refusal.
     """
-    result = asyncio.ensure_future(handle._arrive())
+    result = asyncio.ensure_future(handle)
     try:
         async with watched(request) as ended:
             done, _ = await asyncio.wait({result, ended}, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)

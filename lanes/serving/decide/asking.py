@@ -1,14 +1,14 @@
 """From a body to answers: which dialect it is in, what it asks, and where in it the fault is."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanes.asking import ask
+from lanes.asking import prepare
 from lanes.decisions.answers import Answers
 from lanes.decisions.binding import put
 from lanes.decisions.inquiry import Inquiry
 from lanes.decisions.inquiry import Manner as Own
-from lanes.engine.handles import Pending
 from lanes.errors import InvalidRequest
 from lanes.serving.decide.decisions import OPENAI
 from lanes.serving.decide.dialect import Asked, Body, Dialect, field
@@ -51,19 +51,34 @@ def understood(dialect: Dialect[Body], raw: Mapping[str, Any], engine: "Engine")
     return body, dialect.asked(body)
 
 
-def begun(engine: "Engine", asked: Asked, deadline: float | None) -> Pending[Answers]:
-    """Ask the engine. Questions are called by their places: what a client calls them is nothing to it."""
-    manner = asked.manner
-    return ask(
-        engine,
-        asked.state,
-        {str(place): one.question for place, one in enumerate(asked.questions)},
-        method=manner.x_method,
-        orders=manner.x_orders,
-        prior=manner.x_prior,
-        abstain=manner.x_abstain,
-        deadline=deadline,
-    )
+class Asking:
+    """Questions on their way, from before they are tokenized: `await` gives the answers.
+
+    Questions are called by their places: what a client calls them is nothing to the engine.
+    """
+
+    def __init__(self, engine: "Engine", asked: Asked, deadline: float | None) -> None:
+        manner = asked.manner
+        self._call = prepare(
+            engine,
+            asked.state,
+            {str(place): one.question for place, one in enumerate(asked.questions)},
+            method=manner.x_method,
+            orders=manner.x_orders,
+            prior=manner.x_prior,
+            abstain=manner.x_abstain,
+            deadline=deadline,
+        )
+
+    def cancel(self) -> None:
+        """Give all of it up."""
+        self._call.cancel()
+
+    def __await__(self) -> Generator[Any, None, Answers]:
+        return self._answers().__await__()
+
+    async def _answers(self) -> Answers:
+        return await (await asyncio.to_thread(self._call.start, True))
 
 
 def blamed(engine: "Engine", asked: Asked) -> Where:

@@ -10,13 +10,13 @@ from starlette.routing import Route
 from lanes.deadlines import end_of, left_until
 from lanes.errors import InvalidRequest
 from lanes.serving.context import context
-from lanes.serving.decide.asking import begun, blamed, dialect_of, understood
+from lanes.serving.decide.asking import Asking, blamed, dialect_of, understood
 from lanes.serving.decide.dialect import Dialect
 from lanes.serving.decide.systemone import SYSTEM_ONE
 from lanes.serving.errors import invalid, speak
 from lanes.serving.openapi import operation
 from lanes.serving.reading import load
-from lanes.serving.waiting import begin, deadline, hold
+from lanes.serving.waiting import deadline, hold
 from lanes.serving.wire import decisions as openai
 from lanes.serving.wire import options, systemone
 
@@ -51,8 +51,8 @@ async def _answer(request: Request, dialect: Dialect[Any], raw: dict[str, Any]) 
     engine, end = context(request).engine, end_of(deadline(request))
     body, asked = await asyncio.to_thread(understood, dialect, raw, engine)
     try:
-        handle = await begin(request, lambda: begun(engine, asked, left_until(end)))
-        answers = await hold(request, handle, left_until(end))
+        left = left_until(end)
+        answers = await hold(request, await asyncio.to_thread(Asking, engine, asked, left), left)
     except InvalidRequest as error:
         raise invalid(str(error), await asyncio.to_thread(blamed, engine, asked)) from None
     said = await asyncio.to_thread(
