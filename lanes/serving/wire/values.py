@@ -27,6 +27,8 @@ def _value_or_null(value: Any) -> Any:
 
 
 def _orders(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():  # 2.0 is a whole number in JSON
+        value = int(value)
     if value != "auto" and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST):
         raise PydanticCustomError("orders", 'this must be "auto" or a whole number from 1 to {most}', {"most": MOST})
     return value
