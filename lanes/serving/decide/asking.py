@@ -37,18 +37,22 @@ def dialect_of(body: Mapping[str, Any]) -> Dialect[Any]:
     return OPTIONS if third else OPENAI
 
 
-def understood(dialect: Dialect[Body], raw: Mapping[str, Any], engine: "Engine") -> tuple[Body, Asked]:
+def read(dialect: Dialect[Body], raw: Mapping[str, Any]) -> tuple[Body, Asked]:
     """The body as its dialect's schema, and what it asks. Raises Refusal, naming the field as the dialect names it."""
-    if engine.options["policy"] == "off":
-        raise missing('this engine serves no decisions: it was made with policy="off"')
     try:
         body = parse(dialect.body, raw)
     except Refusal as error:
         if not dialect.tags:
             error.where = field(raw, error.where, error.code == "missing")
         raise
-    check_model(None if body.model == ALIAS else body.model, engine.model)
     return body, dialect.asked(body)
+
+
+def check_served(engine: "Engine", model: str) -> None:
+    """Raise a Refusal where this engine answers no decisions, or none for a model of this name."""
+    if engine.options["policy"] == "off":
+        raise missing('this engine serves no decisions: it was made with policy="off"')
+    check_model(None if model == ALIAS else model, engine.model)
 
 
 class Asking:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from lanes.deadlines import end_of, left_until
 from lanes.errors import InvalidRequest
 from lanes.serving.context import context
-from lanes.serving.decide.asking import Asking, blamed, dialect_of, understood
+from lanes.serving.decide.asking import Asking, blamed, check_served, dialect_of, read
 from lanes.serving.decide.dialect import Dialect
 from lanes.serving.decide.systemone import SYSTEM_ONE
 from lanes.serving.errors import invalid, speak
@@ -49,7 +49,8 @@ async def decisions(request: Request) -> Response:
 async def _answer(request: Request, dialect: Dialect[Any], raw: dict[str, Any]) -> Response:
     """Read, ask, wait and tell; what takes long in a large body is done beside the event loop."""
     engine, end = context(request).engine, end_of(deadline(request))
-    body, asked = await asyncio.to_thread(understood, dialect, raw, engine)
+    body, asked = await asyncio.to_thread(read, dialect, raw)
+    check_served(engine, body.model)
     try:
         left = left_until(end)
         answers = await hold(request, await asyncio.to_thread(Asking, engine, asked, left), left)
