@@ -79,6 +79,7 @@ class Call:
         self._channel = Channel()
         self._parts: list[_Part] = []
         self._cancelled = False
+        self._prompt_tokens = self._cached_tokens = 0  # of what was heard on the state itself
 
     def start(self, wait: bool) -> Pending[Answers]:
         """Submit the first stage and go on in the background."""
@@ -141,6 +142,8 @@ class Call:
     def _hear(self, part: _Part) -> None:
         """Wait for a stage, and sort what it gave into the inquiries."""
         heard = part.hear()
+        self._prompt_tokens += part.pending.prompt_tokens
+        self._cached_tokens += part.cached_tokens
         priors = self._prior_logs([(name, order) for name, order, _ in heard])
         for (name, _, own), logs in zip(heard, priors, strict=True):
             self._inquiries[name].heard.append(own)
@@ -175,9 +178,7 @@ class Call:
 
     def _answers(self) -> Answers:
         answers = {name: self._answer(inquiry) for name, inquiry in self._inquiries.items()}
-        prompt = sum(part.pending.prompt_tokens for part in self._parts)
-        cached = sum(part.cached_tokens for part in self._parts)
-        return Answers(answers, time.perf_counter() - self._began, prompt, cached)
+        return Answers(answers, time.perf_counter() - self._began, self._prompt_tokens, self._cached_tokens)
 
     def _answer(self, inquiry: Inquiry) -> Answer:
         question = inquiry.question

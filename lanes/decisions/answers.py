@@ -174,8 +174,9 @@ class Answer(Mapping[str, float]):
 class Answers(Mapping[str, Answer]):
     """The answers of one `ask`, by the questions' names, in the caller's order.
 
-    `seconds` is the time from the call to the result, on the caller's clock. `prompt_tokens` are those of all decisions
-    that it took, what the questions of one share counted once; `cached_tokens` of them came from the prefix cache.
+    `seconds` is the time from the call to the result, on the caller's clock. `prompt_tokens` are those of the questions
+    on this state, in all orders; what the questions of a stage share counts once, what a prior asks does not count.
+    `cached_tokens` of them came from the prefix cache.
     """
 
     answers: Mapping[str, Answer]
