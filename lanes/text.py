@@ -26,7 +26,7 @@ class Detokenizer:
         self._silent = special_ids(tokenizer) if skip_special else frozenset()
         self._bytes = _byte_ids(tokenizer)
         self._utf8 = getincrementaldecoder("utf-8")("replace")
-        self._anchor = _anchor(tokenizer)
+        self._anchor = anchor(tokenizer)
         self._window: list[int] = []  # the tokens whose text is not all shown; behind the anchor, but for the first
         self._shown = 0  # characters of the window's text that were returned, the anchor's included
 
@@ -151,7 +151,7 @@ def _byte_ids(tokenizer: Tokenizer) -> dict[int, bytes]:
     return {token: bytes([byte]) for token, byte in zip(ids, range(0x80, 0x100), strict=True)}
 
 
-def _anchor(tokenizer: Tokenizer) -> list[int]:
+def anchor(tokenizer: Tokenizer) -> list[int]:
     """A token to stand for the text before: decoders treat the first token of a text apart (its leading space)."""
     texts = ((token, tokenizer.decode([token], skip_special_tokens=True)) for token in range(len(tokenizer)))
     return next(([token] for token, text in texts if text.isascii() and text[-1:].isalnum()), [])

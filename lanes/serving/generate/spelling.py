@@ -6,12 +6,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanes.prompts import Tokenizer
-from lanes.text import special_ids
+from lanes.text import anchor, special_ids
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
 
-_BROKEN = "\ufffd"
+_BROKEN = "\ufffd"  # a decoder's sign for bytes that are no character
 
 
 class Spelled(NamedTuple):
@@ -56,18 +56,18 @@ class Speller:
 
 
 def spell(tokenizer: Tokenizer, tokens: Sequence[int]) -> dict[int, Spelled]:
-    """Each of these tokens by itself."""
-    special = special_ids(tokenizer)
-    return {token: _spelled(tokenizer, token, token in special) for token in tokens}
+    """Each of these tokens by itself, as it is amid a text: decoders treat a text's first token apart."""
+    special, before = special_ids(tokenizer), anchor(tokenizer)
+    decode = partial(tokenizer.decode, clean_up_tokenization_spaces=False)
+    shown = len(decode(before))
 
+    def spelled(token: int) -> Spelled:
+        if token in special:
+            return Spelled(decode([token]), b"")
+        text = decode([*before, token])[shown:]
+        return Spelled(text, _raw(_piece(tokenizer, token), text))
 
-def _spelled(tokenizer: Tokenizer, token: int, special: bool) -> Spelled:
-    text, piece = tokenizer.decode([token], clean_up_tokenization_spaces=False), _piece(tokenizer, token)
-    if special or piece is None:  # a model may have more rows than its tokenizer has tokens
-        return Spelled(text, b"")
-    if piece.startswith("▁") and not text.startswith(" "):
-        text = f" {text}"  # decoders drop a text's first space, but this is amid one
-    return Spelled(text, _bytes(piece, text) if _BROKEN in text else text.encode())
+    return {token: spelled(token) for token in tokens}
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str | None:
@@ -76,8 +76,12 @@ def _piece(tokenizer: Tokenizer, token: int) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _bytes(piece: str, text: str) -> bytes:
-    """The bytes of a token that is no text by itself, from how its vocabulary writes them."""
+def _raw(piece: str | None, text: str) -> bytes:
+    """What a token adds, from how its vocabulary writes it where it is no text by itself."""
+    if piece is None:  # a model may have more rows than its tokenizer has tokens
+        return b""
+    if _BROKEN not in text:
+        return text.encode()
     if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):  # a tokenizer that falls back to bytes
         return bytes([int(piece[3:5], 16)])
     letters = _letters()
