@@ -43,8 +43,8 @@ ASKED = {
 MANNERS: dict[str, JSON] = {
     "plain": {},
     "labels": {"method": "labels"},
-    "orders": {"orders": 4},
-    "all": {"orders": "auto", "prior": "contextual", "abstain": True},
+    "orders": {"orders": 3},
+    "all": {"orders": 2, "prior": "contextual", "abstain": True},
 }
 
 
@@ -90,7 +90,7 @@ def in_system_one(name: str, answer: lanes.Answer) -> JSON:
 
 
 @pytest.mark.parametrize("path", ["/v1/systemone", "/v1/decisions"])
-@pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
+@pytest.mark.parametrize("manner", [*MANNERS.values(), {"orders": "auto"}], ids=[*MANNERS, "auto"])
 def test_system_one_says_what_ask_says(server: Server, path: str, manner: JSON):
     own = lanes.ask(server.engine, STATE, ASKED, **manner).result(WAIT)
     got = post(server, path, {**SYSTEM, **extended(manner)})

@@ -134,8 +134,8 @@ def body(error: Refusal, style: Style) -> dict[str, Any]:
 
 
 def path(where: Where) -> str:
-    """`("questions", 0, "name")` as `questions[0].name`."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in where]
+    """`("questions", 0, "name")` as `questions[0].name`; a field without a name as `[""]`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" if part else '[""]' for part in where]
     return "".join(parts).removeprefix(".")
 
 
