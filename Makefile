@@ -59,7 +59,7 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.installed-lab: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[lab]'
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[lab,serve,clients]'
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""The command line: `lanes demo`, `lanes bench`, `lanes doctor`, `lanes lab`, `lanes verify`, `lanes receipts`.
+"""The command line: `lanes demo`, `bench`, `doctor`, `lab`, `serve`, `verify` and `receipts`.
 
 Results go to stdout, with --json as JSON and nothing else; progress and errors go to stderr. Exit codes: 0, 1 for an
 error or something to mend, 2 for wrong usage or a file that is of no use, 130 for Ctrl-C.
@@ -18,14 +18,14 @@ from typing import Annotated, Any
 import typer
 
 import lanes
-from lanes.__main__ import INTERRUPTED
+from lanes import serve_command
+from lanes.command_parts import Json, Model, chosen, reported
 from lanes.doctor import Check
 from lanes.errors import LanesError
 from lanes.models import DEFAULT
 from lanes.models.default import PARCEL, model_folder
 from lanes.models.fetch import intact
 
-TINY = "tiny:"
 LONG_PROMPT = 2000
 UNUSABLE = 2
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -37,11 +37,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Model = Annotated[
-    str,
-    typer.Option(help='"default" (fetched once), a folder, a hub id, or "tiny:llama" (random weights, for a try).'),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Measure less: faster, and noisier.")]
 
 
@@ -71,13 +66,13 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Run four live streams, ask decisions beside them, and print what that cost."""
-    with _reported():
+    with reported():
         from lanes import demo as demo_
 
         sizes = demo_.QUICK if quick else demo_.FULL
         sizes = replace(sizes, long=LONG_PROMPT) if long else sizes
         with _watched():
-            found = demo_.run(_model(model), slots, sizes, _silent if as_json else typer.echo)
+            found = demo_.run(chosen(model), slots, sizes, _silent if as_json else typer.echo)
         _print(found, as_json)
 
 
@@ -89,11 +84,11 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Compare decoding and prompt filling with mlx-lm's own, in one run."""
-    with _reported():
+    with reported():
         from lanes import bench as bench_
 
         with _watched():
-            found = bench_.run(_model(model), piece, bench_.QUICK if quick else bench_.FULL)
+            found = bench_.run(chosen(model), piece, bench_.QUICK if quick else bench_.FULL)
         _print(found, as_json)
 
 
@@ -104,7 +99,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Look at this machine: device, BLAS, threads, versions, model, cache, exactness, and what to mend."""
-    with _reported():
+    with reported():
         report = lanes.examine()
         if exactness:
             report = replace(report, checks=(*report.checks, _prove(model)))
@@ -118,14 +113,17 @@ def lab(
     folder: Annotated[Path | None, typer.Argument(help="A folder; the project's notebooks, or this one.")] = None,
 ) -> None:
     """Open JupyterLab on the notebooks."""
-    with _reported():
+    with reported():
         if importlib.util.find_spec("jupyterlab") is None:
             raise LanesError('JupyterLab is not installed: run `pip install "mlx-lanes[lab]"`')
-        chosen = folder or (NOTEBOOKS if NOTEBOOKS.is_dir() else Path())
-        if not chosen.is_dir():
-            raise LanesError(f"there is no folder {chosen}: give one that holds notebooks, or leave it out")
-        code = subprocess.call([sys.executable, "-m", "jupyterlab", str(chosen)])
+        where = folder or (NOTEBOOKS if NOTEBOOKS.is_dir() else Path())
+        if not where.is_dir():
+            raise LanesError(f"there is no folder {where}: give one that holds notebooks, or leave it out")
+        code = subprocess.call([sys.executable, "-m", "jupyterlab", str(where)])
     raise typer.Exit(code)
+
+
+app.command()(serve_command.serve)
 
 
 @app.command()
@@ -139,7 +137,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Hold receipts against themselves, the code here and their notebooks. Ends with 0 where all hold, else 1 or 2."""
-    with _reported(UNUSABLE):
+    with reported(UNUSABLE):
         found = [_verified(file, rerun, any_commit, timeout, as_json) for file in files]
     if as_json:
         typer.echo(json.dumps([told for _, told in found], indent=2))
@@ -153,7 +151,7 @@ def receipts(
     as_json: Json = False,
 ) -> None:
     """List the receipts of a folder and compare those of one claim, from several machines and commits."""
-    with _reported(UNUSABLE):
+    with reported(UNUSABLE):
         from lanes import receipts as receipts_
 
         found = receipts_.compare(folder)
@@ -185,15 +183,10 @@ def _prove(name: str) -> Check:
     if name == DEFAULT and not intact(model_folder() / Path(PARCEL.member).name, PARCEL):
         return Check("exactness", "not loaded: the model is fetched at first use, for example by `lanes demo`")
     try:
-        with lanes.Engine(_model(name), progress=False) as engine:
+        with lanes.Engine(chosen(name), progress=False) as engine:
             return Check("exactness", f"{engine.model}: {engine.exactness}")
     except (LanesError, ImportError) as error:
         return Check("exactness", "not known: no engine could start", False, str(error))
-
-
-def _model(name: str) -> Any:
-    """What the engine takes for a name on the command line."""
-    return lanes.tiny(name.removeprefix(TINY)) if name.startswith(TINY) else name
 
 
 def _silent(line: str) -> None:
@@ -213,19 +206,6 @@ def _watched() -> Iterator[None]:
     yield
     if said := complaint(before.by_others(Load.now())):
         typer.echo(f"lanes: {said}", err=True)
-
-
-@contextmanager
-def _reported(code: int = 1) -> Iterator[None]:
-    """Errors that say what to do become one line on stderr and this exit code; Ctrl-C ends without a traceback."""
-    try:
-        yield
-    except LanesError as error:
-        typer.echo(f"lanes: {error}", err=True)
-        raise typer.Exit(code) from error
-    except KeyboardInterrupt:
-        typer.echo("lanes: interrupted", err=True)
-        raise typer.Exit(INTERRUPTED) from None
 
 
 @atexit.register

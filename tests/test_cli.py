@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "QUICK", bench.Sizes(live=(1, 2), prompt=40, blocks=2, steps=2, fills=1, fill=70))
 
 
-@pytest.mark.parametrize("command", ["demo", "bench", "doctor", "lab"])
+@pytest.mark.parametrize("command", ["demo", "bench", "doctor", "lab", "serve"])
 def test_every_command_has_help(command: str):
     result = lanes_command(command, "--help")
     assert result.exit_code == 0 and "Usage" in result.stdout and "--help" in result.stdout

@@ -58,7 +58,7 @@ def test_conda_has_the_projects_python():
 
 def test_pip_brings_mlx_and_the_project_into_the_conda_environment():
     *packages, project = pip_lines()
-    assert project == "--editable .[lab]"
+    assert project == "--editable .[lab,serve,clients]"
     requirements = [Requirement(line) for line in packages]
     assert {r.name for r in requirements} == {"mlx", "mlx-lm"}
     known = {str(r) for rs in declared().values() for r in rs}

@@ -3,6 +3,12 @@
 Nothing here touches MLX. A request is read and checked, handed to the engine, and awaited.
 """
 
-from lanes.serving.server import Server, serve
+try:
+    from lanes.serving.server import Server, serve
+except ModuleNotFoundError as error:
+    if str(error.name).startswith("lanes"):
+        raise
+    said = f'{error.name} is not installed, which serving over HTTP needs: run `pip install "mlx-lanes[serve]"`'
+    raise ModuleNotFoundError(said, name=error.name) from error
 
 __all__ = ["Server", "serve"]
