@@ -1,9 +1,11 @@
 """Text over HTTP, with OpenAI's own client: whole and streamed, it is what the engine's stream says."""
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -18,16 +20,16 @@ from generated import (
     Heard,
     async_client,
     create,
-    datum,
     dictate,
     events,
     heard,
     openai_client,
     spelled,
 )
-from rigs import WAIT, rig
+from rigs import ROOT, WAIT, rig
 from serving import client, post, serving
 
+import lanes
 from lanes.serving import Server
 
 BOTH = pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
@@ -238,12 +240,9 @@ def test_half_characters_are_never_sent_and_odd_line_ends_are_no_line_ends(path:
         dictate(own, PROMPT[path], tokens)
         asked = {**ASKED[path], "max_tokens": len(tokens), "stream": True}
         with client(server) as plain, plain.stream("POST", path, json=asked) as response:
-            lines = [line for line in response.read().decode().split("\n") if line]
-        chunks = [datum(line) for line in lines][:-1]
-        pieces = [
-            choice.get("delta", choice).get("content", choice.get("text")) for c in chunks for choice in c["choices"]
-        ]
-        assert "".join(piece or "" for piece in pieces) == text
+            choices = [choice for chunk in events(response)[:-1] for choice in chunk["choices"]]
+        said = [choice.get("delta", choice).get("content" if path == CHAT else "text", "") for choice in choices]
+        assert "".join(said) == text, "this client takes U+2028 for the end of a line"
         with openai_client(server) as one:
             assert heard(create(one, path)(max_tokens=len(tokens), stream=True)).text == text
             assert text_of(create(one, path)(max_tokens=len(tokens))) == text
@@ -445,3 +444,13 @@ def test_the_document_tells_of_both(server: Server):
 def test_what_was_written_is_sent_at_once(server: Server):
     """Half of an answer that waits for an acknowledgement of the other half costs 40 ms, and a token each."""
     assert server._run._listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_example_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "serving.md").read_text(), re.DOTALL | re.MULTILINE)
+    (example,) = (block for block in blocks if "chat.completions" in block)
+    monkeypatch.setattr(lanes, "Engine", partial(lanes.Engine, lanes.tiny("llama")))
+    names: dict[str, Any] = {}
+    exec(compile(example, "serving.md", "exec"), names)
+    assert names["engine"].closed and names["server"].closed
+    assert capsys.readouterr().out == names["engine"].streams()[-1].text != ""
