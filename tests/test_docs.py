@@ -127,6 +127,14 @@ def test_the_example_of_the_widgets_runs(capsys: pytest.CaptureFixture[str]):
     assert names["engine"].closed
 
 
+@pytest.mark.parametrize("example", examples("docs/serving.md"), ids=lambda text: text.splitlines()[-1][:30])
+def test_the_examples_of_serving_run(example: str, capsys: pytest.CaptureFixture[str]):
+    names: dict[str, Any] = {}
+    exec(compile(example, "serving.md", "exec"), names)
+    assert capsys.readouterr().out.strip()
+    assert names["server"].closed and names["engine"].closed
+
+
 def test_the_picture_shows_streams_and_decisions():
     root = ElementTree.parse(ROOT / "docs" / "images" / "timeline.svg").getroot()
     story = root.findtext("{http://www.w3.org/2000/svg}desc") or ""
