@@ -162,6 +162,26 @@ def test_who_leaves_amid_a_reply_frees_its_slot_and_disturbs_nobody(
     idle(server)
 
 
+@BOTH
+@HOW
+def test_who_leaves_before_its_prompt_was_read_leaves_no_orphan(server: Server, path: str, streamed: bool):
+    engine = server.engine
+    taken, free = threading.Event(), threading.Event()
+    reader = threading.Thread(target=engine.use_tokenizer, args=(lambda _: (taken.set(), free.wait(WAIT)),))
+    reader.start()
+    assert taken.wait(WAIT)
+    with a_new_one(engine) as arrived:
+        one = call(server, path, {**LONG, "stream": streamed})
+        until(lambda: server._run.context.counters.open == 1)
+        reset(one)
+        free.set()
+        arrived()
+    reader.join(WAIT)
+    until(lambda: newest(engine).done)
+    assert newest(engine).state == "cancelled"
+    idle(server)
+
+
 def test_leaving_in_the_ways_of_the_client(server: Server):
     before = newest_id(server.engine)
     with openai_client(server) as one:
