@@ -128,7 +128,7 @@ def test_a_score_has_an_expected_level_and_a_noul_a_probability(engine: lanes.En
     assert answers["mood"].value == pytest.approx(p[1] + 2 * p[2])
     k = int(p.argmax())
     spread = sum(p[i] * abs(i - k) for i in range(3))
-    assert answers["mood"].confidence == pytest.approx(max(0, 1 - spread / (sum(abs(i - k) for i in range(3)) / 3)))
+    assert answers["mood"].confidence == pytest.approx(max(0, 1 - spread / (2 / 3)))
     assert answers["late"].value == answers["late"]["true"] and answers["late"].confidence is None
 
 

@@ -19,7 +19,6 @@ from serving import client, post, serving
 import lanes
 from lanes.asking import prepare
 from lanes.serving import Server
-from lanes.serving.decide.dialect import confidence
 from lanes_widgets.desk.wishes import Raw, Typed
 from lanes_widgets.desk.wording import URL, curl
 
@@ -79,7 +78,7 @@ def in_system_one(name: str, answer: lanes.Answer) -> JSON:
     beside = {**extras(answer), "x_label_mass": answer.label_mass}
     if answer.type == "noul":
         return {"type": "noul", "noul": answer["true"], **beside}
-    beside |= {"probabilities": dict(answer), "confidence": confidence(answer)}
+    beside |= {"probabilities": dict(answer), "confidence": answer.confidence}
     if answer.type == "choice":
         return {"type": "choice", "choice": answer.choice, **beside}
     legend = {"0": "Can wait", "1": {"label": "Today"}, "2": "Now"}
@@ -128,7 +127,7 @@ def in_openai(answers: lanes.Answers) -> list[JSON]:
             "type": "score",
             "name": "urgency",
             "score": score.value,
-            "confidence": confidence(score),
+            "confidence": score.confidence,
             "probabilities": [
                 {"value": place, "label": level["label"], "probability": score[str(place)]}
                 for place, level in enumerate(LEVELS)
@@ -139,7 +138,7 @@ def in_openai(answers: lanes.Answers) -> list[JSON]:
             "type": "choice",
             "name": "kind",
             "choice": values[choice.options.index(choice.choice)],
-            "confidence": confidence(choice),
+            "confidence": choice.confidence,
             "probabilities": [
                 {"value": value, "probability": p} for value, p in zip(values, choice.values(), strict=True)
             ],
@@ -205,7 +204,7 @@ def test_the_third_dialect_says_what_ask_says(server: Server, temperature: float
     said = post(server, "/v1/decisions", body if temperature is None else {**body, "temperature": temperature}).json()
     b, a, c = (answer.at(temperature or 1.0) for answer in own.values())
     mass = {name: {"label_mass": answer.label_mass} for name, answer in own.items()}
-    sure = [{"x_confidence": confidence(answer)} for answer in (a, c)]
+    sure = [{"x_confidence": answer.confidence} for answer in (a, c)]
     shares = {"yes": b["true"], "no": b["false"]}
     assert said["answers"] == {
         "b": {"type": "yes_no", "probabilities": shares, **mass["b"], **extras(b)},
@@ -264,8 +263,9 @@ def test_typesafes_client_is_told_which_field_is_wrong(server: Server):
     with typesafe.TypeSafeClient(api_key="x", base_url=server.url) as one:
         with pytest.raises(typesafe.TypeSafeUnprocessableEntityError, match=r"questions\.team\.choice\.criteria"):
             one.system_one(state="x", questions={"team": {"type": "choice", "criteria": {"only": None}}})
-        with pytest.raises(typesafe.TypeSafeNotFoundError, match="no-such"):
-            one.system_one(state="x", questions=typed(), model="no-such")
+        with pytest.raises(typesafe.TypeSafeNotFoundError, match="no-such") as caught:
+            one.system_one(state="x", questions=typed(), model="no-such", extra_headers={"x-request-id": "mine"})
+        assert caught.value.request_id == "mine"
         with pytest.raises(typesafe.TypeSafeUnprocessableEntityError, match="pictures"):
             one.system_one(state="x", questions={"dog": typesafe.Box(instructions="the dog")})
 
@@ -469,8 +469,10 @@ def run(server: Server, command: str) -> JSON:
     return json.loads(done.stdout)
 
 
-def test_the_desks_curl_of_a_typed_decision_gives_the_same_numbers(server: Server):
-    wish = Typed({"said": ODD}, tuple(ASKED.items()), "codes", 1, None, False, {})
+@pytest.mark.parametrize("manner", [("codes", 1, None, False), ("labels", 2, "contextual", True)])
+def test_the_desks_curl_of_a_typed_decision_gives_the_same_numbers(server: Server, manner: Any):
+    method, orders, prior, abstain = manner
+    wish = Typed({"said": ODD}, tuple(ASKED.items()), method, orders, prior, abstain, {})
     own = wish.ask(server.engine).result(WAIT)
     assert run(server, curl(wish))["answers"] == {name: in_system_one(name, answer) for name, answer in own.items()}
 

@@ -13,7 +13,7 @@ from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.trie import log_softmax
 from lanes.serving.decide.asking import OPENAI, OPTIONS, SYSTEM_ONE, dialect_of, read
 from lanes.serving.decide.decisions import names
-from lanes.serving.decide.dialect import Dialect, confidence, field
+from lanes.serving.decide.dialect import Dialect, field
 from lanes.serving.errors import Refusal, path
 from lanes.serving.reading import parse
 
@@ -220,7 +220,14 @@ def test_system_one_answers_in_its_own_words():
 def test_confidence_never_leaves_its_range(count: int, type: str):
     even = answer(type, tuple(map(str, range(count))), [1 / count] * count)
     sure = answer(type, tuple(map(str, range(count))), [1.0, *[1e-300] * (count - 1)])
-    assert 0 <= confidence(even) < 1e-9 and 1 - 1e-9 < confidence(sure) <= 1
+    assert 0 <= (even.confidence or 0) < 1e-9 and 1 - 1e-9 < (sure.confidence or 0) <= 1
+
+
+def test_confidence_is_that_of_the_published_examples():
+    assert answer("score", ("0", "1", "2"), [0.1, 0.1, 0.8]).confidence == pytest.approx(0.55)
+    assert answer("score", ("0", "1", "2"), [1e-12, 0.95, 0.05]).confidence == pytest.approx(0.925)
+    assert answer("choice", ("billing", "sales"), [0.88, 0.12]).confidence == pytest.approx(0.76)
+    assert answer("noul", ("true", "false"), [0.9, 0.1]).confidence is None
 
 
 # --- OpenAI ---------------------------------------------------------------------------------------------------------

@@ -98,15 +98,17 @@ class Answer(Mapping[str, float]):
         """0 for no idea, 1 for certainty; None for yes or no, whose probability says it all.
 
         For a choice `(max p - 1/n) / (1 - 1/n)`. For a score `max(0, 1 - sum(p_i |i - k|) / D)`, where k is the
-        likeliest level and D the same sum for the uniform distribution.
+        likeliest level, and D the same for the uniform distribution around its middle, `sum(|i - (n - 1) / 2|) / n`.
+        These are the formulas of System One (section 4.5 of the specification that jevcompat tests).
         """
         p = self.probabilities
         n = len(p)
         if self.type == "choice":
-            return float((p.max() - 1 / n) / (1 - 1 / n))
+            return max(0.0, float((p.max() - 1 / n) / (1 - 1 / n)))  # rounding can leave it a little below
         if self.type == "score":
-            away = np.abs(np.arange(n) - int(np.argmax(p)))
-            return float(max(0.0, 1 - (p @ away) / away.mean()))
+            levels = np.arange(n)
+            away, even = np.abs(levels - int(np.argmax(p))), np.abs(levels - (n - 1) / 2).mean()
+            return max(0.0, float(1 - (p @ away) / even))
         return None
 
     @property

@@ -20,6 +20,8 @@ from lanes.serving.settings import ANY
 
 logger = logging.getLogger("lanes.serving")
 REQUEST_ID = "x-request-id"
+TYPESAFE_ID = "x-typesafe-request-id"
+"""What TypeSafe's clients call it."""
 OPEN_TO_ALL = frozenset({"/health"})
 """Paths that need no key: a supervisor asks them."""
 _PORT = re.compile(r":\d+$")
@@ -69,7 +71,8 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            own = [(REQUEST_ID.encode(), self.id.encode()), (b"x-content-type-options", b"nosniff")]
+            names = (REQUEST_ID, TYPESAFE_ID) if style_of(self._scope) == "detail" else (REQUEST_ID,)
+            own = [(b"x-content-type-options", b"nosniff"), *((name.encode(), self.id.encode()) for name in names)]
             message = {**message, "headers": [*message.get("headers", ()), *own]}
             route: Any = self._scope.get("route")
             self._counters.answered(getattr(route, "path", "other"), message["status"])

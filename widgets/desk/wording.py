@@ -46,7 +46,9 @@ def _system_one(wish: Typed) -> tuple[str, dict[str, Any]]:
         name: {"type": one.type, "instructions": one.instructions, "criteria": one.criteria}
         for name, one in wish.questions
     }
-    return "/v1/systemone", {"model": "jev-latest", "state": wish.state, "questions": questions}
+    manner = {"x_method": wish.method, "x_orders": wish.orders, "x_prior": wish.prior or "none"}
+    asked = {"model": "jev-latest", "state": wish.state, "questions": questions}
+    return "/v1/systemone", {**asked, **manner, "x_abstain": wish.abstain}
 
 
 def _constructor(question: Question) -> str:

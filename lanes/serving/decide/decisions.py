@@ -6,7 +6,7 @@ from typing import Any
 
 from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.questions import Choice, Noul, Question, Score, Value
-from lanes.serving.decide.dialect import Asked, Dialect, Put, at, confidence, extras
+from lanes.serving.decide.dialect import Asked, Dialect, Put, at, extras
 from lanes.serving.wire import decisions as wire
 
 
@@ -104,7 +104,7 @@ def _told(question: Any, answer: Answer) -> wire.PredicateAnswer | wire.ChoiceAn
     beside = {"name": question.name, **extras(answer), "x_label_mass": answer.label_mass}
     if isinstance(question, wire.PredicateQuestion):
         return wire.PredicateAnswer(type="predicate", probability=answer.value, **beside)
-    sure, shares = confidence(answer), answer.probabilities.tolist()
+    sure, shares = answer.confidence or 0.0, answer.probabilities.tolist()  # only a predicate has none
     if isinstance(question, wire.ChoiceQuestion):
         values = [one.value for one in question.choices]
         each = [wire.ChoiceProbability(value=value, probability=p) for value, p in zip(values, shares, strict=True)]

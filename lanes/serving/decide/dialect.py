@@ -80,11 +80,6 @@ def shares(answer: Answer) -> dict[str, float]:
     return dict(zip(answer.options, answer.probabilities.tolist(), strict=True))
 
 
-def confidence(answer: Answer) -> float:
-    """The answer's, from 0 to 1: where all options are as likely, rounding can leave it a little below."""
-    return max(0.0, answer.confidence or 0.0)
-
-
 def field(body: Mapping[str, Any], where: Where, missing: bool) -> Where:
     """Where in a body an error is, without the names of types that a schema puts in between.
 

@@ -5,7 +5,7 @@ from typing import Any
 from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.questions import Choice, Noul, Question, Score
 from lanes.decisions.render import VERSION
-from lanes.serving.decide.dialect import Asked, Dialect, Put, at, confidence, extras, shares
+from lanes.serving.decide.dialect import Asked, Dialect, Put, at, extras, shares
 from lanes.serving.wire import options as wire
 from lanes.serving.wire.generation import PromptTokens, Usage
 
@@ -57,7 +57,7 @@ def _told(question: Any, answer: Answer) -> wire.ChoiceAnswer | wire.ScoreAnswer
         return wire.YesNoAnswer(
             type="yes_no", probabilities={name: each[key] for name, key in YES_NO.items()}, **beside
         )
-    beside = {"probabilities": each, "x_confidence": confidence(answer), **beside}
+    beside = {"probabilities": each, "x_confidence": answer.confidence, **beside}
     if isinstance(question, wire.ChoiceQuestion):
         return wire.ChoiceAnswer(type="choice", choice=answer.choice, **beside)
     return wire.ScoreAnswer(type="score", score=answer.value, **beside)

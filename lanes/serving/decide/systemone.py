@@ -4,7 +4,7 @@ from typing import Any
 
 from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.questions import Choice, Noul, Question, Score
-from lanes.serving.decide.dialect import Asked, Dialect, Put, at, confidence, extras, shares
+from lanes.serving.decide.dialect import Asked, Dialect, Put, at, extras, shares
 from lanes.serving.wire import systemone as wire
 
 UNSAID = {"noul": "Which of these is so?", "choice": "Which of these fits best?", "score": "Which level fits best?"}
@@ -46,7 +46,7 @@ def _told(question: Any, answer: Answer) -> wire.NoulAnswer | wire.ChoiceAnswer 
     beside = {**extras(answer), "x_label_mass": answer.label_mass}
     if isinstance(question, wire.NoulQuestion):
         return wire.NoulAnswer(type="noul", noul=answer.value, **beside)
-    beside = {"confidence": confidence(answer), "probabilities": shares(answer), **beside}
+    beside = {"confidence": answer.confidence, "probabilities": shares(answer), **beside}
     if isinstance(question, wire.ChoiceQuestion):
         return wire.ChoiceAnswer(type="choice", choice=answer.choice, **beside)
     legend = {str(level): text for level, text in enumerate(question.criteria)}
