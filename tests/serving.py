@@ -38,7 +38,7 @@ def talk(server: Server, said: bytes) -> bytes:
     """Say this on a bare connection, and hear what comes until the other side hangs up."""
     heard = b""
     with socket.create_connection(("127.0.0.1", server.port), WAIT) as one, suppress(ConnectionError, TimeoutError):
-        with suppress(ConnectionError):  # it may be refused before all of it was said
+        with suppress(OSError):  # it may be refused, and hung up, before all of it was said
             one.sendall(said)
             one.shutdown(socket.SHUT_WR)
         while part := one.recv(1 << 16):

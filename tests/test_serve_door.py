@@ -101,7 +101,6 @@ WRONG: list[Any] = [
     "Basic right-key",
     "right-key",
     "Bearer",
-    "Bearer ",
     "",
 ]
 

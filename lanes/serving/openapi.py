@@ -19,6 +19,13 @@ from lanes.serving.waiting import DEADLINE
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 EVENTS = "text/event-stream"
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_EVENT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"data": _TEXT, "event": _TEXT, "id": _TEXT},
+    "required": ["data"],
+}
+"""One event of a stream: in OpenAPI 3.1 that is what the schema of such an answer describes."""
 REFS = "#/components/schemas/{model}"
 POST_ERRORS = (400, 401, 403, 408, 413, 415, 429, 503)
 GET_ERRORS = (400, 401, 403)
@@ -185,9 +192,8 @@ def _parameters(route: Route, own: Operation) -> list[dict[str, Any]]:
 def _content(own: Operation, known: _Schemas) -> dict[str, Any]:
     """The media types of a good answer."""
     found = {} if own.answer is None else known.json(own.answer)
-    return found | {
-        media: {"schema": {"type": "string"}} for media in (own.media, EVENTS if own.events else None) if media
-    }
+    found |= {own.media: {"schema": _TEXT}} if own.media else {}
+    return found | ({EVENTS: {"schema": _EVENT}} if own.events else {})
 
 
 def _statuses(path: str, own: Operation) -> list[int]:
