@@ -5,84 +5,36 @@ where the two choices differ. Run it with `python benchmarks/order_flips.py`.
 """
 
 import argparse
-import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from tqdm import tqdm
 
 import lanes
-from lanes import Answers, Choice, Engine
-from lanes.decisions.questions import Question
+from lanes import Answers, Engine
+from lanes.measure.flips import Outcome, ask_twice, outcomes
 
 ORDERS: tuple[int | str, ...] = (1, "auto")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One question in one way of asking: shares of messages that flip and that are right, orders asked on average."""
-
-    question: str
-    orders: int | str
-    messages: int
-    flipped: float
-    right: float
-    asked: float
-
-    def __str__(self) -> str:
-        return (
-            f"| {self.question} | {self.orders} | {self.messages} | {self.flipped:.3f} "
-            f"| {self.right:.2f} | {self.asked:.1f} |"
-        )
-
-
-def listed(question: Question, seed: int | None) -> Question:
-    """The same question as a choice between its options, as they are written (seed None) or in another order."""
-    options = list(question.options)
-    while seed is not None and tuple(options) == question.options:
-        random.Random(seed).shuffle(options)
-        seed += 1000
-    return Choice(question.instructions, {option.key: option.text or None for option in options})
 
 
 def measure(engine: Engine, messages: int, method: str, orders: int | str, tick: Callable[[], Any]) -> list[Outcome]:
     """Ask all messages both ways; the sample is the same for every way of asking."""
     examples = lanes.examples()
-    rows = examples.frame.sample(messages, random_state=0)
-    pending = [
-        [
-            lanes.ask(
-                engine,
-                message,
-                {name: listed(question, shuffle) for name, question in examples.questions.items()},
-                method=method,
-                orders=orders,
-            )
-            for shuffle in (None, seed)
-        ]
-        for seed, message in enumerate(rows.message)
-    ]
-    answers: list[list[Answers]] = []
-    for pair in pending:
-        answers.append([one.result() for one in pair])
+    rows = list(examples.frame.sample(messages, random_state=0).index)
+    answers: list[tuple[Answers, Answers]] = []
+    for one, other in ask_twice(engine, examples, rows, method=method, orders=orders):
+        answers.append((one.result(), other.result()))
         tick()
-    return [
-        _outcome(name, orders, answers, [examples.gold(name)[at] for at in rows.index]) for name in examples.questions
-    ]
+    gold = {name: [examples.gold(name)[row] for row in rows] for name in examples.questions}
+    return outcomes(answers, gold, orders)
 
 
-def _outcome(name: str, orders: int | str, answers: list[list[Answers]], gold: list[str]) -> Outcome:
-    pairs = [[one[name] for one in pair] for pair in answers]
-    return Outcome(
-        name,
-        orders,
-        len(pairs),
-        flipped=fmean(one.choice != other.choice for one, other in pairs),
-        right=fmean(pair[0].choice == own for pair, own in zip(pairs, gold, strict=True)),
-        asked=fmean(answer.orders for pair in pairs for answer in pair),
+def line(found: Outcome) -> str:
+    """A row of the table."""
+    return (
+        f"| {found.question} | {found.orders} | {found.messages} | {found.flipped:.3f} "
+        f"| {found.right:.2f} | {found.asked:.1f} |"
     )
 
 
@@ -98,7 +50,7 @@ def main() -> None:
         print("| --- | --- | --- | --- | --- | --- |")
         for orders in ORDERS:
             for outcome in measure(engine, given.messages, given.method, orders, bar.update):
-                print(outcome, flush=True)
+                print(line(outcome), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lanes.decisions.trie import ROOT, Leg, Node, Trie, log_softmax
+from lanes.measure.oracle import log_probabilities
 
 EOS = 99
 LABELS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12).map(tuple), min_size=1, max_size=8, unique=True)
@@ -39,20 +40,7 @@ def run(trie):
 
 
 def oracle(labels, temperature, terminator=EOS):
-    """Each label alone, token by token, in plain floats: `log P` as the module's docstring defines it."""
-    needs_end = {label for label in labels for other in labels if other != label and other[: len(label)] == label}
-    ended = [(*label, terminator) if label in needs_end else label for label in labels]
-    results = []
-    for label in ended:
-        total = 0.0
-        for depth in range(len(label)):
-            rivals = {other[depth] for other in ended if other[:depth] == label[:depth] and len(other) > depth}
-            scaled = {token: fake_logit(label[:depth], token) / temperature for token in rivals}
-            highest = max(scaled.values())
-            total += scaled[label[depth]] - highest
-            total -= math.log(math.fsum(math.exp(value - highest) for value in scaled.values()))
-        results.append(total)
-    return results
+    return log_probabilities(labels, fake_logit, temperature, terminator)
 
 
 @given(labels=LABELS, temperature=st.sampled_from([0.2, 1.0, 3.0]))
