@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 90.0
-RUN_MS = 280_000
+RUN_MS = 900_000
 SETTINGS = {
     # Cells out of sight are otherwise taken out of the page, and nobody could look at them.
     "notebook-extension/tracker": {"windowingMode": "none"},

@@ -27,7 +27,7 @@ from lab import server as serve
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 # Receipts show no widget: they run once, under nbval.
 LIVE_NOTEBOOKS = [path for path in NOTEBOOKS if path.parent.name != "receipts"]
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

@@ -247,7 +247,7 @@ def test_an_engine_that_ends_under_load_leaves_nobody_waiting(name: str):
             assert one.get("/slots").status_code == 200
             assert one.post(CHAT, json=GOOD[CHAT]).status_code == 503
             assert "the engine is closed" in one.get("/v1/rounds?since=0").text
-        assert opened(server) == 0
+        until(lambda: opened(server) == 0)  # who has an answer may hear it before the server has counted
 
 
 def test_a_forward_that_fails_is_told_and_the_next_request_is_served():
