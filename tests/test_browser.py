@@ -189,6 +189,14 @@ TOO_WIDE = """() => {
 }"""
 
 
+BESIDE = """() => {
+  const [board, timeline, streams, desk] =
+    [...document.querySelectorAll('.lanes-panel')].map(one => one.getBoundingClientRect());
+  return streams.top === board.top && streams.bottom === timeline.bottom && desk.top > timeline.bottom;
+}"""
+"""Whether the first workbench has its streams beside its board and timeline, and the desk below them."""
+
+
 def fill(bench: Lab) -> None:
     """Show all that a workbench can: an answer, two compared, the inspector's report, a story, two runs."""
     desk = bench.page.locator(".lanes-desk").first
@@ -220,6 +228,7 @@ def test_everything_fits_from_narrow_to_wide_in_light_and_dark(bench: Lab) -> No
             for width in WIDTHS:
                 page.wait_for_function(SQUEEZE, arg=width)
                 assert page.evaluate(TOO_WIDE) == [], f"{theme}, {composer}, {width} pixels"
+                assert page.evaluate(BESIDE) == (width == 1600)
     assert not bench.errors and not bench.outside and not bench.failures()
 
 

@@ -59,11 +59,11 @@ PANELS.board = (port) => {
 function slotRow(first, give) {
   const chip = h("span", { class: "lanes-chip" });
   const bar = h("span", { class: "lanes-fill" });
-  const filled = h("span", { class: "lanes-filled" });
+  const filled = h("span");
   const cells = { holder: h("td"), context: h("td"), generated: h("td"), speed: h("td"), gap: h("td"), last: h("td") };
   let held = null;
   const drop = h("button", { type: "button", class: "lanes-button lanes-small", onclick: () => give(held) }, "Cancel");
-  const prompt = h("td", {}, filled, h("span", { class: "lanes-meter", "aria-hidden": "true" }, bar));
+  const prompt = h("td", { class: "lanes-filling-of" }, filled, h("span", { class: "lanes-meter", "aria-hidden": "true" }, bar));
   const node = h(
     "tr", {}, h("th", { scope: "row" }, String(first.index)), h("td", {}, chip), cells.holder, prompt,
     cells.context, cells.generated, cells.speed, cells.gap, cells.last, h("td", {}, drop),

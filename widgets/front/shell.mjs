@@ -2,19 +2,20 @@
 function render({ model, el }) {
   const own = sender(model);
   const status = h("div", { class: "lanes-status", role: "status", "aria-live": "polite" });
-  const root = h("div", { class: "lanes" });
+  const names = model.get("panels");
+  const panels = h("div", { class: "lanes-panels" });
+  const root = h("div", { class: `lanes${names.length > 1 ? " lanes-bench" : ""}` }, panels, status);
   const left = new AbortController();
-  const draws = model.get("panels").map((name) => {
+  const draws = names.map((name) => {
     const port = { send: own.send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of), left: left.signal };
     const panel = PANELS[name](port);
-    root.append(panel.node);
+    panels.append(panel.node);
     return (frame) => {
       if (!frame[name]) return;
       panel.draw(frame[name], frame);
       dropTapes(own, name);
     };
   });
-  root.append(status);
   const draw = () => {
     const frame = model.get("frame");
     draws.forEach((one) => one(frame));

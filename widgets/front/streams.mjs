@@ -7,7 +7,7 @@ PANELS.streams = (port) => {
   const hidden = h("p", { class: "lanes-faint" });
   const hint = h("div", { class: "lanes-faint lanes-hint" }, STREAM_HINT);
   const form = streamForm(port);
-  const node = h("section", { class: "lanes-panel", "aria-label": "Streams" }, form.node, none, list, hidden, hint);
+  const node = h("section", { class: "lanes-panel lanes-writing", "aria-label": "Streams" }, form.node, none, list, hidden, hint);
   const draw = (picture, frame) => {
     form.draw(frame);
     none.hidden = picture.streams.length > 0;
@@ -116,7 +116,7 @@ function streamCard(first, port) {
       many(stream.size, "prompt token"), many(stream.count, "token"),
       stream.speed == null ? "" : `${stream.speed.toFixed(1)} tokens/s`,
       stream.ttft == null ? "" : `TTFT ${seconds(stream.ttft)}`,
-      stream.drafts ? `${stream.drafts[0]} of ${many(stream.drafts[1], "draft")} accepted` : "", `seed ${stream.seed}`,
+      stream.drafts ? `${stream.drafts[0]} of ${many(stream.drafts[1], "draft")} accepted` : "", `seed\u00a0${stream.seed}`,
     ].filter(Boolean).join(" · "));
     drop.hidden = stream.done;
     say(error, stream.error ?? "");
