@@ -23,7 +23,8 @@ def measure(engine: Engine, messages: int, method: str, orders: int | str, tick:
     examples = lanes.examples()
     rows = list(examples.frame.sample(messages, random_state=0).index)
     answers: list[tuple[Answers, Answers]] = []
-    for one, other in ask_twice(engine, examples, rows, method=method, orders=orders):
+    sample = [examples.frame.message[row] for row in rows]
+    for one, other in ask_twice(engine, sample, examples.questions, method=method, orders=orders):
         answers.append((one.result(), other.result()))
         tick()
     gold = {name: [examples.gold(name)[row] for row in rows] for name in examples.questions}

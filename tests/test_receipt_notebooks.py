@@ -65,6 +65,8 @@ def test_there_are_notebooks_of_receipts():
         "bench_concurrent",
         "concurrent_equals_solo",
         "drafted_equals_plain",
+        "fidelity",
+        "labels",
         "profile_prompt",
         "trunk_and_branches",
     }

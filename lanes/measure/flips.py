@@ -12,7 +12,6 @@ from lanes.decisions.questions import Choice, Question
 if TYPE_CHECKING:
     from lanes.decisions.answers import Answers
     from lanes.engine import Engine, Pending
-    from lanes.labelled import Examples
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,18 @@ def listed(question: Question, seed: int | None) -> Choice:
 
 
 def ask_twice(
-    engine: "Engine", examples: "Examples", rows: Sequence[int], **manner: Any
+    engine: "Engine", messages: Sequence[str], questions: Mapping[str, Question], **manner: Any
 ) -> "list[tuple[Pending[Answers], Pending[Answers]]]":
-    """Ask all questions about the messages of these rows, as they are written and with their options shuffled.
+    """Ask the questions about each message, as they are written and with their options shuffled.
 
     Returns pairs of pending answers at once; `manner` is passed to `lanes.ask`.
     """
     import lanes
 
     def asked(message: str, shuffle: int | None) -> "Pending[Answers]":
-        questions = {name: listed(question, shuffle) for name, question in examples.questions.items()}
-        return lanes.ask(engine, message, questions, **manner)
+        own = {name: listed(question, shuffle) for name, question in questions.items()}
+        return lanes.ask(engine, message, own, **manner)
 
-    messages = [examples.frame.message[row] for row in rows]
     return [(asked(message, None), asked(message, seed)) for seed, message in enumerate(messages)]
 
 
