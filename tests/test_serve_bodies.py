@@ -94,6 +94,13 @@ def test_wrong_types_are_refused_and_the_field_is_named(server: Server, path: st
             assert field in where or "state" in where, got.text  # questions by name are asked about a state
 
 
+@pytest.mark.parametrize("path", sorted({*PATHS} - {"/v1/systemone"}))  # which ignores what it does not know
+def test_a_field_that_is_not_there_is_named_and_what_to_do_is_said(server: Server, path: str):
+    got = send(server, path, json.dumps({**GOOD[path], "max_token": 4}))
+    assert said(got).startswith("there is no such field here: leave it out")
+    assert "max_token" in (got.json().get("error", {}).get("param") or str(got.json().get("detail")))
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_body_of_ten_million_bytes_is_too_large(server: Server, path: str):
     whole = b'{"state": "' + b"x" * (10 * MiB) + b'"}'

@@ -24,6 +24,7 @@ SLICE = 1 << 16
 """Bytes that are decompressed at a time."""
 ASIDE = 1 << 16
 """Bytes from which a body is worked on beside the event loop."""
+UNKNOWN = "there is no such field here: leave it out, or mend its spelling (/openapi.json lists all there are)"
 
 
 async def read(request: Request, model: type[Model]) -> Model:
@@ -49,7 +50,7 @@ def parse(model: type[Model], value: Any, where: tuple[str | int, ...] = ()) -> 
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = (*where, *first["loc"])
-        raise invalid(first["msg"], place, first["type"]) from None
+        raise invalid(UNKNOWN if first["type"] == "extra_forbidden" else first["msg"], place, first["type"]) from None
 
 
 async def _plain(work: Callable[..., Any], *args: Any) -> Any:
