@@ -65,8 +65,12 @@ class Spread(Picture):
             yield f'<circle class="decode" cx="{x:.1f}" cy="{y:g}" r="3.5" fill-opacity=".5"/>'
         x = LEFT + (RIGHT - LEFT) * max(0.0, own.p50 / most)
         yield f'<path class="piece" d="M{x - 1:.1f} {y - 9:g}h2v18h-2z"/>'
-        words = f"p50 {self._said(own.p50)} · p95 {self._said(own.p95)} · p99 {self._said(own.p99)} · n {own.n}"
-        yield f'<text class="faint small" x="{WIDTH - 16}" y="{y + 4:g}" text-anchor="end">{words}</text>'
+        yield f'<text class="faint small" x="{WIDTH - 16}" y="{y + 4:g}" text-anchor="end">{self._words(own)}</text>'
+
+    def _words(self, own: Figures) -> str:
+        if own.n == 1:  # of one number there are no percentiles
+            return f"{self._said(own.p50)} · n 1"
+        return f"p50 {self._said(own.p50)} · p95 {self._said(own.p95)} · p99 {self._said(own.p99)} · n {own.n}"
 
     def _said(self, number: Number) -> str:
         return span(number) if self.value.endswith(("_s", "seconds")) else f"{number:.4g}"
