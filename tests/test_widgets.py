@@ -18,6 +18,7 @@ from rigs import WAIT
 import lanes
 from lanes_widgets import Board, Workbench
 from lanes_widgets.acts import Acts
+from lanes_widgets.board import BoardPanel
 from lanes_widgets.front import module, style
 from lanes_widgets.view import SHARE
 
@@ -87,6 +88,15 @@ def test_the_gap_is_the_median_of_the_record_s_last_ones(engine: lanes.Engine, b
     [slot] = [slot for slot in board.frame["board"]["slots"] if slot["id"] == stream.id]
     assert slot["gap"] == round(median(own[-32:]), 3)
     stream.cancel()
+
+
+def test_a_pause_slows_no_stream_down(engine: lanes.Engine, board: Board) -> None:
+    stream = engine.stream("Hi", max_tokens=200, ignore_eos=True)
+    assert until(lambda: len(stream.tokens) > 3)
+    engine.pause()
+    speed = BoardPanel(engine).picture()["slots"][0]["speed"]
+    time.sleep(0.3)
+    assert BoardPanel(engine).picture()["slots"][0]["speed"] == speed
 
 
 def test_nothing_is_written_while_nothing_happens(board: Board) -> None:

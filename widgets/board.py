@@ -6,7 +6,7 @@ from itertools import takewhile
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from lanes.record import Round
+from lanes.record import Round, SlotView
 from lanes.record.gaps import gaps
 from lanes.record.words import words
 from lanes_widgets.acts import Command
@@ -75,6 +75,7 @@ class BoardPanel(Panel):
         own = gaps(recent[-GAP_ROUNDS - 1 :])
         view = self.engine.snapshot()
         since = view.time - RECENT_S
+        still = view.time - recent[-1].end if recent else 0.0
         lately = sum(1 for _ in takewhile(lambda done: done.end > since, reversed(recent)))
         slots = [
             {
@@ -86,7 +87,7 @@ class BoardPanel(Panel):
                 "filled": slot.filled,
                 "generated": slot.generated,
                 "context": round(slot.context_fill, 3),
-                "speed": _rounded(slot.tokens_per_s, 1),
+                "speed": _rounded(_speed(slot, still), 1),
                 "gap": _rounded(median(found) if slot.id is not None and (found := own.get(slot.id)) else None, 3),
                 "last": slot.finish_reason,
             }
@@ -129,6 +130,14 @@ class Board(View):
 
     def __init__(self, engine: "Engine", hz: float = HZ) -> None:
         super().__init__(engine, (BoardPanel,), hz)
+
+
+def _speed(slot: SlotView, still: float) -> float | None:
+    """Tokens a second up to the last round, which ended `still` seconds ago: a pause does not slow a stream down."""
+    if slot.tokens_per_s is None:
+        return None
+    followed = slot.generated - 1
+    return followed / (followed / slot.tokens_per_s - max(0.0, still))
 
 
 def _said(done: Round | None, policy: str) -> list[str]:

@@ -35,7 +35,7 @@ PANELS.board = (port) => {
         keys[event.key]();
       },
     },
-    h("div", { class: "lanes-row lanes-apart" }, hands, mode), h("div", { class: "lanes-scroll" }, table),
+    h("div", { class: "lanes-row lanes-apart" }, hands, mode), h("div", { class: "lanes-scroll lanes-slots" }, table),
     h("div", { class: "lanes-row" }, h("b", {}, "Queue"), queue, nobody), said, totals,
   );
   const give = (id) => port.send("cancel", { id });
@@ -82,6 +82,7 @@ function slotRow(first, give) {
     say(cells.speed, slot.speed == null ? "–" : slot.speed.toFixed(1));
     say(cells.gap, seconds(slot.gap));
     say(cells.last, slot.last ?? "–");
+    cells.last.classList.toggle("lanes-refused", slot.last === "error");
     drop.hidden = free;
     drop.setAttribute("aria-label", `Cancel ${slot.kind} ${slot.id}`);
   };

@@ -108,7 +108,8 @@ PANELS.desk = (port) => {
     seen.draw(found, found?.draft !== draft, kind.value() === "raw");
     report.draw(desk.inspection?.view === view ? desk.inspection : null);
     const told = (frame.acts ?? []).find((one) => one.id === act);
-    if (told) say(refused, told.state === "refused" ? told.why : "");
+    const below = told?.why && [...(found?.labels ?? []), ...(found?.questions ?? [])].some((one) => one.fault === told.why);
+    if (told) say(refused, told.state !== "refused" ? "" : below ? "Not asked: what is wrong stands below." : told.why);
     refused.hidden = !refused.textContent;
     if (awaited && desk.worded?.view === awaited) {
       awaited = "";

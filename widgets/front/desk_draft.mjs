@@ -12,12 +12,12 @@ const DESK_KINDS = { choice: "one of several", noul: "yes or no", score: "a leve
 
 const deskField = (label, control, wide = "") => h("label", { class: `desk-field ${wide}` }, h("span", {}, label), control);
 const deskInput = (value = "", attributes = {}) => {
-  const node = h("input", { type: "text", spellcheck: "false", autocomplete: "off", ...attributes });
+  const node = h("input", { type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", ...attributes });
   node.value = value;
   return node;
 };
 const deskArea = (value, rows, attributes = {}) => {
-  const node = h("textarea", { rows, spellcheck: "false", ...attributes });
+  const node = h("textarea", { rows, dir: "auto", spellcheck: "false", ...attributes });
   node.value = value;
   return node;
 };

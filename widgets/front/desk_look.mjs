@@ -1,7 +1,7 @@
 // What can be seen of a draft while it is typed: tokens, faults; and the inspector's report.
 function deskLook(actions) {
   const count = h("span");
-  const ending = h("span", { class: "desk-pieces", "aria-label": "The last tokens" });
+  const ending = h("span", { class: "desk-pieces", role: "group", "aria-label": "The last tokens" });
   const fault = h("p", { class: "desk-warn" });
   const list = h("ul", { class: "desk-looks" });
   const more = h("p", { class: "lanes-faint" });

@@ -133,13 +133,19 @@ function deskPaired(one, other) {
     const raw = parts.find(Boolean).type === "raw";
     const line = (text, [mine, its], plain) => {
       const cell = (p) => h("td", {}, ...(p == null ? ["–"] : [h("span", { class: "lanes-meter desk-wide", "aria-hidden": "true" }, deskFill(p, plain)), deskPercent(p)]));
-      const change = mine == null || its == null ? "–" : `${its >= mine ? "+" : "−"}${(100 * Math.abs(its - mine)).toFixed(1)}`;
+      const change = mine == null || its == null ? "–" : deskChange(100 * (its - mine));
       return h("tr", {}, h("th", { scope: "row" }, text), cell(mine), cell(its), h("td", {}, change));
     };
     const share = (part, key) => part?.shares.find(([own]) => own === key)?.[1];
     const title = single || !name ? [] : [h("tr", {}, h("th", { scope: "rowgroup", colspan: 4, class: "lanes-faint" }, name))];
     return [...title, ...keys.map((key) => line(raw ? deskVisible(key) : key, parts.map((part) => share(part, key)))), line("label mass", parts.map((part) => part?.label_mass), true)];
   });
+}
+
+/** A change in points with its sign; none where there is nothing to see. */
+function deskChange(points) {
+  const size = Math.abs(points).toFixed(1);
+  return size === "0.0" ? size : `${points > 0 ? "+" : "−"}${size}`;
 }
 
 function deskFill(p, plain) {

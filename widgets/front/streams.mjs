@@ -29,7 +29,7 @@ function streamForm(port) {
   const choice = (value, text, checked) =>
     h("label", { class: "lanes-either" }, h("input", { type: "radio", name: `${id}-as`, value, checked }), h("span", {}, text));
   const prompt = h("textarea", {
-    name: "prompt", class: "lanes-input lanes-write", rows: "2", spellcheck: "false", "aria-label": "Prompt",
+    name: "prompt", class: "lanes-input lanes-write", dir: "auto", rows: "2", spellcheck: "false", "aria-label": "Prompt",
     placeholder: "A prompt: Ctrl+Enter starts it",
   });
   const told = h("span", { class: "lanes-refused", role: "alert" });
@@ -96,7 +96,7 @@ function streamCard(first, port) {
     "Cancel",
   );
   const error = h("div", { class: "lanes-refused" });
-  const line = h("div", { class: "lanes-faint lanes-asked", "aria-live": "polite" }, first.prompt);
+  const line = h("div", { class: "lanes-faint lanes-asked", dir: "auto", "aria-live": "polite" }, first.prompt);
   const tell = (words) => {
     say(line, words || first.prompt);
     line.title = words ? "" : first.prompt;
@@ -112,6 +112,7 @@ function streamCard(first, port) {
     const filling = stream.filled != null && stream.state === "filling";
     say(chip, filling ? `filling ${stream.filled}/${stream.size}` : stream.state);
     chip.className = `lanes-chip lanes-${stream.done ? "over" : stream.state === "queued" ? "free" : stream.state}`;
+    chip.classList.toggle("lanes-refused", Boolean(stream.error));
     say(figures, [
       many(stream.size, "prompt token"), many(stream.count, "token"),
       stream.speed == null ? "" : `${stream.speed.toFixed(1)} tokens/s`,
@@ -187,7 +188,7 @@ function tokenText(take, tell, label) {
   box.addEventListener("scroll", () => { follows = textAtEnd(box); }, { passive: true });
   /** A block ends with its line, so that the page lays out the last one alone when a token comes. */
   const add = (item) => {
-    if (!block) box.append((block = h("div")));
+    if (!block) box.append((block = h("div", { dir: "auto" })));
     spans.push(tokenSpan(item, drawn));
     block.append(spans.at(-1));
     if (item[1].endsWith("\n") || block.childElementCount >= BLOCK_TOKENS) block = null;

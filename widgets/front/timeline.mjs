@@ -132,9 +132,9 @@ PANELS.timeline = (port) => {
     });
   };
   const paint = () => {
-    const blocks = [{ run: live, title: !frame.reference ? "" : frame.figures ? `live: ${frame.figures}` : "live", origin: live.from(frame.origin) }];
+    const blocks = [{ run: live, title: frame.reference ? "live" : "", figures: frame.figures ?? "", origin: live.from(frame.origin) }];
     if (reference) {
-      blocks.unshift({ run: reference, dim: true, title: `${frame.reference.title}: ${frame.reference.figures}`, origin: 0 });
+      blocks.unshift({ run: reference, dim: true, title: frame.reference.title, figures: frame.reference.figures, origin: 0 });
     }
     const layout = timelineLayout(blocks);
     layout.blocks.forEach((block, at) => {

@@ -1,6 +1,6 @@
 // What stands around the rounds on the canvas: names, tracks, the axis, waits that are drawn short.
 /** Names at the left, tracks of the slots, base lines of the strips. */
-function paintFrame(pen, scene, { run, dim, title, head, band, first, lane, strips, strip }, colours) {
+function paintFrame(pen, scene, { run, dim, title, figures, head, band, first, lane, strips, strip }, colours) {
   const right = scene.width - RIGHT;
   pen.textAlign = "left";
   if (title) {
@@ -8,6 +8,8 @@ function paintFrame(pen, scene, { run, dim, title, head, band, first, lane, stri
     pen.font = "600 12px system-ui, sans-serif";
     pen.fillText(fitted(pen, title, scene.width - 8), 0, head + 10);
     pen.font = "11px system-ui, sans-serif";
+    pen.fillStyle = colours.faint;
+    pen.fillText(fitted(pen, figures, scene.width - 8), 0, head + 26);
   }
   pen.fillStyle = colours.faint;
   pen.fillText("queue and", 0, band + 12);
@@ -16,13 +18,14 @@ function paintFrame(pen, scene, { run, dim, title, head, band, first, lane, stri
     const bar = laneBar(lane, first, slot);
     pen.fillStyle = colours.track;
     pen.fillRect(LEFT, bar.y, right - LEFT, bar.height);
+    const named = slot % Math.ceil(12 / strip) === 0; // where a strip is lower than a text, every second one has a name
     pen.fillStyle = colours.faint;
-    pen.fillText(`slot ${slot}`, 0, bar.y + bar.height / 2);
+    if (named) pen.fillText(`slot ${slot}`, 0, bar.y + bar.height / 2);
     if (dim) continue;
     pen.fillStyle = colours.rule;
     pen.fillRect(LEFT, strips + (slot + 1) * strip - 1, right - LEFT, 1);
     pen.fillStyle = colours.faint;
-    pen.fillText(`gaps ${slot}`, 0, strips + (slot + 0.5) * strip);
+    if (named) pen.fillText(`gaps ${slot}`, 0, strips + (slot + 0.5) * strip);
   }
 }
 

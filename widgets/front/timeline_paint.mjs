@@ -1,5 +1,5 @@
 // The timeline on its canvas: the queue, a lane for each slot, a strip of gaps for each slot's streams, the axis.
-const LEFT = 62, RIGHT = 12, TITLE = 22, BAND = 40, AXIS = 24, SPACE = 12;
+const LEFT = 62, RIGHT = 12, TITLE = 36, BAND = 40, AXIS = 24, SPACE = 12;
 const SIGN_NAMES = { "=": "decode", "~": "draft", "#": "piece", "+": "tail", "*": "branch", "-": "held" };
 const LOUD = new Set(["piece", "tail", "branch"]);
 
@@ -13,13 +13,13 @@ function pageColours(node) {
 /** Where each part of the picture is, from top to bottom: the reference, if there is one, and the live run. */
 function timelineLayout(blocks) {
   let y = 4;
-  const placed = blocks.map(({ run, dim, title }) => {
-    const lane = run.slots <= 8 ? 30 : run.slots <= 16 ? 20 : 13;
-    const strip = run.slots <= 8 ? 26 : run.slots <= 16 ? 18 : 12;
+  const placed = blocks.map(({ run, dim, title, figures }) => {
+    const lane = run.slots <= 8 ? 30 : run.slots <= 16 ? 20 : run.slots <= 32 ? 13 : 8;
+    const strip = run.slots <= 8 ? 26 : run.slots <= 16 ? 18 : run.slots <= 32 ? 12 : 7;
     const head = y, band = (y += title ? TITLE : 0), first = (y += BAND + 4);
     const strips = (y += run.slots * lane + (dim ? 0 : 10));
     if (!dim) y += run.slots * strip;
-    const part = { run, dim, title, head, band, first, lane, strips, strip, end: y };
+    const part = { run, dim, title, figures, head, band, first, lane, strips, strip, end: y };
     y += SPACE;
     return part;
   });
@@ -72,7 +72,7 @@ function paintBlock(pen, scene, block, colours) {
 
 function laneBar(lane, first, slot) {
   const names = lane >= 26 ? 13 : 0;
-  return { y: first + slot * lane + names, height: lane - names - 3 };
+  return { y: first + slot * lane + names, height: lane - names - (lane > 8 ? 3 : 2) };
 }
 
 /** Two passes: what goes on round after round, narrow rounds as one; then what must not be lost between pixels. */
