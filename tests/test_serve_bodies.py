@@ -9,13 +9,17 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
+from pydantic import BaseModel, ValidationError
 from serving import GOOD, client, serving
 
 import lanes
 from lanes.serving import Server, reading
 from lanes.serving.errors import Refusal
 from lanes.serving.settings import MiB
+from lanes.serving.wire.chat import ChatRequest
+from lanes.serving.wire.decisions import DecisionRequest
 
+JSON = dict[str, Any]
 PATHS = list(GOOD)
 BAD_JSON = {
     "empty": b"",
@@ -37,6 +41,8 @@ BAD_JSON = {
     "a huge whole number": b'{"a": ' + b"9" * 5000 + b"}",
     "deep lists": b'{"a": ' + b"[" * 100_000,
     "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "a text without an end, full of quotes": b'{"a": "' + b'\\"' * 200_000,
+    "too many values": b'{"a": [' + b"1," * 100_000 + b"1]}",
     "no UTF-8": b'{"a": "\xff"}',
     "UTF-16": '{"a": 1}'.encode("utf-16"),
     "half a character": b'{"a": "\\ud800"}',
@@ -79,6 +85,45 @@ def test_a_good_body_is_answered(server: Server, path: str):
 def test_what_is_no_json_object_is_refused(server: Server, path: str, body: bytes):
     got = send(server, path, body)
     assert said(got) and got.status_code == (422 if "systemone" in path else 400)
+
+
+def test_as_many_values_as_there_may_be_are_read(server: Server):
+    many = {**GOOD["/v1/systemone"], "unknown": [1] * (reading.MOST_SIGNS - 100)}
+    assert send(server, "/v1/systemone", json.dumps(many)).status_code == 200
+
+
+def test_what_is_wrong_with_a_number_is_said_in_terms_of_the_body(server: Server):
+    message = said(send(server, "/v1/systemone", b'{"a": ' + b"9" * 5000 + b"}"))
+    assert "too long" in message and "sys." not in message
+
+
+LONG_NAMES: list[tuple[str, JSON]] = [
+    ("/v1/chat/completions", {"x" * 9000: 1}),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "x" * 9000}]}]}),
+    ("/v1/systemone", {"questions": {"x" * 9000: {"type": "noul"}}}),
+    ("/v1/systemone", {"questions": {"a": {"type": "x" * 9000}}}),
+    ("/v1/decisions", {"questions": [{"type": "predicate", "instructions": "So.", "x" * 9000: 1}]}),
+]
+
+
+@pytest.mark.parametrize(("path", "change"), LONG_NAMES)
+def test_no_error_repeats_all_of_a_long_name(server: Server, path: str, change: JSON):
+    assert said(send(server, path, json.dumps({**GOOD[path], **change})))
+
+
+MANY: list[tuple[type[BaseModel], JSON]] = [
+    (ChatRequest, {"messages": [1] * 1000}),
+    (ChatRequest, {"messages": [{"role": "user", "content": [{}] * 1000}]}),
+    (DecisionRequest, {**GOOD["/v1/decisions"], "input": [{}] * 1000}),
+    (DecisionRequest, {**GOOD["/v1/decisions"], "questions": [{"type": "predicate", "instructions": [{}] * 1000}]}),
+]
+
+
+@pytest.mark.parametrize(("schema", "body"), MANY)
+def test_of_many_wrong_items_one_is_looked_at(schema: type[BaseModel], body: JSON):
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate(body)
+    assert caught.value.error_count() <= 2, "what is wrong with all of them takes seconds to say, and nobody hears it"
 
 
 @pytest.mark.parametrize("path", PATHS)

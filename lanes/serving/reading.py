@@ -16,8 +16,17 @@ from lanes.serving.context import context
 from lanes.serving.errors import Gone, Refusal, invalid, late
 
 Model = TypeVar("Model", bound=BaseModel)
+Made = TypeVar("Made")
 DEEPEST = 64
 """Levels of objects and arrays in a body."""
+MOST_SIGNS = 100_000
+"""Texts, brackets and commas in a body: a schema takes its time for what is between them, and nothing else runs."""
+LONGEST_WHOLE = 1000
+"""Digits of a whole number: the time to read one grows with their square."""
+LONGEST_NAME = 80
+"""Characters of a name from a body that an error repeats."""
+LONGEST_SAID = 400
+"""Characters of what is wrong with it."""
 WINDOW = 8 << 20
 """Bytes of the window that a zstd frame may ask for: RFC 9659 allows no more over HTTP."""
 SLICE = 1 << 16
@@ -29,18 +38,26 @@ UNKNOWN = "there is no such field here: leave it out, or mend its spelling (/ope
 
 async def read(request: Request, model: type[Model]) -> Model:
     """The body as this schema. Raises Refusal, naming the field, for anything else, and Gone."""
-    return parse(model, await load(request))
+    return await _work(request, lambda value: parse(model, value))
 
 
 async def load(request: Request) -> dict[str, Any]:
     """The body as a JSON object, for whoever must look before choosing a schema. Raises Refusal and Gone."""
+    return await _work(request, lambda value: value)
+
+
+async def _work(request: Request, use: Callable[[dict[str, Any]], Made]) -> Made:
+    """What is made of the body's JSON object; of a large body beside the event loop."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise Refusal(415, "invalid_request_error", f"the body must be application/json, not {kind[:80]!r}")
     unpack = _decoder(request.headers.get("content-encoding", "identity"))
     raw, most = await _bytes(request), context(request).settings.body_bytes
-    work = _plain if len(raw) < ASIDE and unpack is _identity else asyncio.to_thread
-    return await work(_decode, raw, unpack, most)
+
+    def made() -> Made:
+        return use(_object(unpack(raw, most)))
+
+    return made() if len(raw) < ASIDE and unpack is _identity else await asyncio.to_thread(made)
 
 
 def parse(model: type[Model], value: Any, where: tuple[str | int, ...] = ()) -> Model:
@@ -49,12 +66,9 @@ def parse(model: type[Model], value: Any, where: tuple[str | int, ...] = ()) -> 
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = (*where, *first["loc"])
-        raise invalid(UNKNOWN if first["type"] == "extra_forbidden" else first["msg"], place, first["type"]) from None
-
-
-async def _plain(work: Callable[..., Any], *args: Any) -> Any:
-    return work(*args)
+        said = UNKNOWN if first["type"] == "extra_forbidden" else first["msg"][:LONGEST_SAID]
+        place = (part if isinstance(part, int) else part[:LONGEST_NAME] for part in first["loc"])
+        raise invalid(said, (*where, *place), first["type"]) from None
 
 
 async def _bytes(request: Request) -> bytes:
@@ -84,10 +98,6 @@ def too_large(most: int) -> Refusal:
     """A body beyond the limit."""
     said = f"the body is larger than {most} bytes, which is the limit here, before and after decompression"
     return Refusal(413, "invalid_request_error", said, code="too_large")
-
-
-def _decode(raw: bytes, unpack: Callable[[bytes, int], bytes], most: int) -> dict[str, Any]:
-    return _object(unpack(raw, most))
 
 
 # --- compression ----------------------------------------------------------------------------------------------------
@@ -145,16 +155,21 @@ def _bounded(parts: Iterator[bytes], most: int) -> bytes:
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# A string without an end is one up to the end: to look for another in it, again and again, would take forever.
+_SIGNS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]|,', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """The JSON object in this text; duplicate keys, numbers that are none, and too deep nesting are refused."""
-    _check_depth(text)
+    """The JSON object in this text; refused are a key that is there twice, numbers that are none, and too much of it."""
+    _check_shape(text)
     try:
         found = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number, parse_float=_finite
+            text.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_no_number,
+            parse_float=_finite,
+            parse_int=_whole,
         )
     except UnicodeDecodeError as error:
         raise invalid(f"the body is no UTF-8 at byte {error.start}", code="json_invalid") from None
@@ -167,13 +182,16 @@ def _object(text: bytes) -> dict[str, Any]:
     return found
 
 
-def _check_depth(text: bytes) -> None:
+def _check_shape(text: bytes) -> None:
+    """Refuse what is too deep, or too much, before anything is made of it."""
     depth = 0
-    for found in _BRACKETS.finditer(text):
-        sign = found.group()[:1]
-        depth += 1 if sign in b"[{" else -1 if sign in b"]}" else 0
+    for count, found in enumerate(_SIGNS.finditer(text)):
+        sign = text[found.start()]
+        depth += (sign in b"[{") - (sign in b"]}")
         if depth > DEEPEST:
             raise invalid(f"the body has more than {DEEPEST} levels of objects and arrays", code="too_deep")
+        if count == MOST_SIGNS:
+            raise invalid(f"the body has more than {MOST_SIGNS:,} texts, brackets and commas", code="too_many")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -183,6 +201,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise ValueError(f"the key {twice[:80]!r} is there twice in one object")
     return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_WHOLE:
+        raise ValueError(f"{digits[:40]}... is too long for a number")
+    return int(digits)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -43,7 +43,7 @@ _PART = {
 }
 Content = Annotated[
     list[Annotated[TextPart, BeforeValidator(_text_alone)]],
-    Field(min_length=1),
+    Field(min_length=1, fail_fast=True),
     BeforeValidator(_parts),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": _PART, "minItems": 1}]}),
 ]
@@ -69,7 +69,7 @@ class ChatMessage(Strict):
 class ChatRequest(Generation):
     """A chat to be gone on with by one reply; without a limit of tokens, it may be as long as the context allows."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)]
     max_completion_tokens: Limit | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_LOGPROBS)] | None = None

@@ -51,7 +51,7 @@ class RefusalPart(Strict):
 Part = Annotated[
     Annotated[TextPart | JsonPart | RefusalPart, Field(discriminator="type")], BeforeValidator(_no_picture)
 ]
-Parts = Annotated[list[Part], Field(min_length=1), Tag("parts")]
+Parts = Annotated[list[Part], Field(min_length=1, fail_fast=True), Tag("parts")]
 Content = Annotated[Annotated[Name, Tag("text")] | Parts, _text_or("parts")]
 
 
@@ -125,7 +125,7 @@ def _answered(items: list[Any]) -> list[Any]:
     return items
 
 
-Items = Annotated[list[Item], Field(min_length=1), AfterValidator(_answered), Tag("items")]
+Items = Annotated[list[Item], Field(min_length=1, fail_fast=True), AfterValidator(_answered), Tag("items")]
 Input = Annotated[Annotated[Name, Tag("text")] | Items, _text_or("items")]
 
 
