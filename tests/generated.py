@@ -1,7 +1,9 @@
 """What tests of generated text over HTTP share: clients, scripted models, what a streamed reply says in all."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +12,7 @@ import mlx.core as mx
 import openai
 from rigs import WAIT, Rig
 
+import lanes
 from lanes.prompts import encode
 from lanes.serving import Server
 
@@ -98,3 +101,17 @@ def dictate(one: Rig, prompt: Any, tokens: Sequence[int]) -> None:
 def spelled(one: Rig, text: str) -> list[int]:
     """The tokens of a text."""
     return one.engine.use_tokenizer(lambda tokenizer: tokenizer.encode(text, add_special_tokens=False))
+
+
+@contextmanager
+def tokenizer_taken(engine: lanes.Engine) -> Iterator[None]:
+    """Nobody else gets at the engine's tokenizer meanwhile, as if it read a long prompt."""
+    taken, free = threading.Event(), threading.Event()
+    reader = threading.Thread(target=engine.use_tokenizer, args=(lambda _: (taken.set(), free.wait(WAIT)),))
+    reader.start()
+    assert taken.wait(WAIT)
+    try:
+        yield
+    finally:
+        free.set()
+        reader.join(WAIT)

@@ -336,6 +336,7 @@ OPEN: JSON = {"model": "default", "input": "hi", "questions": OPEN_QUESTIONS}
 THIRD: JSON = {"input": "hi", "questions": [{"id": "a", "type": "yes_no", "question": "So?"}]}
 
 
+@pytest.mark.parametrize("longer", [1, 10], ids=["beyond the context", "beyond any context"])
 @pytest.mark.parametrize(
     ("path", "body", "where"),
     [
@@ -359,16 +360,17 @@ THIRD: JSON = {"input": "hi", "questions": [{"id": "a", "type": "yes_no", "quest
         ),
     ],
 )
-def test_what_does_not_fit_the_context_is_named(server: Server, path: str, body: JSON, where: Any):
-    got = post(server, path, body)
+def test_what_does_not_fit_the_context_is_named(server: Server, path: str, body: JSON, where: Any, longer: int):
+    got = post(server, path, json.loads(json.dumps(body).replace(LONG, LONG * longer)))
     said = got.json()
     if isinstance(where, str):
         assert got.status_code == 400 and said["error"]["param"] == where
-        message = said["error"]["message"]
+        message, code = said["error"]["message"], said["error"]["code"]
     else:
         assert got.status_code == 422 and [one["loc"] for one in said["detail"]] == [where]
-        message = said["detail"][0]["msg"]
+        message, code = said["detail"][0]["msg"], said["detail"][0]["type"]
     assert "context" in message
+    assert code == "context_length_exceeded" or "question" in str(where)
 
 
 @pytest.mark.parametrize("model", ["jev-latest", "default", None])

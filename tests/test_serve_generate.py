@@ -25,6 +25,7 @@ from generated import (
     heard,
     openai_client,
     spelled,
+    tokenizer_taken,
 )
 from rigs import ROOT, WAIT, rig
 from serving import client, post, serving
@@ -390,6 +391,34 @@ def test_what_is_not_supported_is_refused_by_name(server: Server):
                 assert (error["type"], error["param"]) == ("invalid_request_error", param), (path, bad, error)
                 assert words in error["message"], error
     assert server.engine.snapshot().totals.streams.submitted == before, "nothing of it came to the engine"
+
+
+@BOTH
+@pytest.mark.parametrize("streamed", [True, False])
+def test_of_a_prompt_that_is_too_long_clients_are_told_so_by_code(one: openai.OpenAI, path: str, streamed: bool):
+    for length in (5_000, 100_000):
+        long = {CHAT: {"messages": [{"role": "user", "content": "x" * length}]}, COMPLETIONS: {"prompt": "x" * length}}
+        with pytest.raises(openai.BadRequestError) as caught:
+            create(one, path)(max_tokens=2, stream=streamed, **long[path])
+        assert caught.value.code == "context_length_exceeded"
+
+
+def test_only_what_is_too_long_is_told_so(one: openai.OpenAI, server: Server, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise lanes.errors.InvalidRequest("the model's chat template rejects these messages")
+
+    monkeypatch.setattr(server.engine, "stream", refuse)
+    with pytest.raises(openai.BadRequestError, match="template") as caught:
+        create(one, CHAT)(max_tokens=2)
+    assert caught.value.code is None and caught.value.param == "messages"
+
+
+@BOTH
+def test_an_endless_prompt_is_not_even_tokenized(server: Server, path: str):
+    long = {CHAT: {"messages": [{"role": "user", "content": "x" * 100_000}]}, COMPLETIONS: {"prompt": "x" * 100_000}}
+    assert post(server, path, long[path]).status_code == 400  # it knows now how long a prompt can be
+    with tokenizer_taken(server.engine):
+        assert post(server, path, long[path]).status_code == 400
 
 
 def test_a_prompt_that_is_missing_is_asked_for(server: Server):

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -13,7 +14,18 @@ from typing import Any
 import openai
 import pytest
 from company import held, words
-from generated import ASKED, CHAT, COMPLETIONS, PROMPT, async_client, create, datum, heard, openai_client
+from generated import (
+    ASKED,
+    CHAT,
+    COMPLETIONS,
+    PROMPT,
+    async_client,
+    create,
+    datum,
+    heard,
+    openai_client,
+    tokenizer_taken,
+)
 from rigs import FOREVER, WAIT, check_record, rig, until
 from serving import client, post, serving
 
@@ -166,17 +178,12 @@ def test_who_leaves_amid_a_reply_frees_its_slot_and_disturbs_nobody(
 @HOW
 def test_who_leaves_before_its_prompt_was_read_leaves_no_orphan(server: Server, path: str, streamed: bool):
     engine = server.engine
-    taken, free = threading.Event(), threading.Event()
-    reader = threading.Thread(target=engine.use_tokenizer, args=(lambda _: (taken.set(), free.wait(WAIT)),))
-    reader.start()
-    assert taken.wait(WAIT)
     with a_new_one(engine) as arrived:
-        one = call(server, path, {**LONG, "stream": streamed})
-        until(lambda: server._run.context.counters.open == 1)
-        reset(one)
-        free.set()
+        with tokenizer_taken(engine):
+            one = call(server, path, {**LONG, "stream": streamed})
+            until(lambda: server._run.context.counters.open == 1)
+            reset(one)
         arrived()
-    reader.join(WAIT)
     until(lambda: newest(engine).done)
     assert newest(engine).state == "cancelled"
     idle(server)
@@ -327,6 +334,19 @@ def test_a_deadline_amid_a_streamed_reply_is_its_last_event(server: Server, path
         assert last["error"]["code"] == "deadline_exceeded" and last["error"]["type"] == "timeout_error"
     finally:
         server.engine.pace(None)
+    idle(server)
+
+
+@BOTH
+@HOW
+def test_a_deadline_that_passes_while_prompts_are_read_is_a_408(server: Server, path: str, streamed: bool):
+    ask = {"json": {**ASKED[path], **LONG, "stream": streamed}, "headers": {"x-deadline": "0.05"}}
+    with client(server) as one, ThreadPoolExecutor(1) as pool:
+        with tokenizer_taken(server.engine):
+            late = pool.submit(one.post, path, **ask)
+            until(lambda: server._run.context.counters.open == 1)
+            threading.Event().wait(0.1)  # longer than the deadline
+        assert late.result(WAIT).status_code == 408
     idle(server)
 
 

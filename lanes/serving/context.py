@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from lanes.serving.fitting import most_characters
 from lanes.serving.metrics import Metrics
 from lanes.serving.settings import Settings
 
@@ -40,6 +42,11 @@ class Context:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.engine, self.counters)
+
+    @cached_property
+    def most_characters(self) -> int:
+        """How many characters a prompt can have; not for the event loop, as it may wait for the tokenizer."""
+        return most_characters(self.engine)
 
 
 def context(request: Request) -> Context:

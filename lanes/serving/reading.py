@@ -161,7 +161,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """The JSON object in this text; refused are a key that is there twice, numbers that are none, and too much of it."""
+    """The JSON object in this text. Keys that are there twice, numbers that are none, and too much are refused."""
     _check_shape(text)
     try:
         found = json.loads(

@@ -60,20 +60,22 @@ def _drop(work: "asyncio.Future[Held]") -> None:
         work.result().cancel()
 
 
-async def hold(request: Request, handle: Work[Result], deadline: float | None = None) -> Result:
-    """The handle's result; it is cancelled where the client leaves, `deadline` seconds pass, or the server stops.
+async def hold(request: Request, handle: Work[Result], left: float | None = None) -> Result:
+    """The handle's result; it is cancelled where the client leaves, the server stops, or `left` seconds have passed.
+
+    `left` is what is left of the request's deadline; None where it has none.
 
     Raises what the request ended with, Gone for a client that left, and Refusal.
     """
     result = asyncio.ensure_future(handle)
     try:
         async with watched(request) as ended:
-            done, _ = await asyncio.wait({result, ended}, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({result, ended}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if result in done:
                 return result.result()
             if ended in done:
                 ended.result()  # raises why
-            raise late(f"there was no answer within {deadline:g} s: allow more time")
+            raise late(f"there was no answer within {deadline(request):g} s: allow more time")
     finally:
         handle.cancel()
         result.cancel()

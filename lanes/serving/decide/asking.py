@@ -9,12 +9,14 @@ from lanes.decisions.answers import Answers
 from lanes.decisions.binding import put
 from lanes.decisions.inquiry import Inquiry
 from lanes.decisions.inquiry import Manner as Own
+from lanes.decisions.questions import shown
 from lanes.errors import InvalidRequest
 from lanes.serving.decide.decisions import OPENAI
 from lanes.serving.decide.dialect import Asked, Body, Dialect, field
 from lanes.serving.decide.options import OPTIONS
 from lanes.serving.decide.systemone import SYSTEM_ONE
-from lanes.serving.errors import Refusal, Where, missing
+from lanes.serving.errors import Refusal, invalid, missing
+from lanes.serving.fitting import TOO_LONG, check_length
 from lanes.serving.generate.asked import check_model
 from lanes.serving.reading import parse
 
@@ -85,8 +87,17 @@ class Asking:
         return await (await asyncio.to_thread(self._call.start, True))
 
 
-def blamed(engine: "Engine", asked: Asked) -> Where:
-    """The field to blame for what could not be put to the model: a question that no state would help, or the state."""
+def check_lengths(asked: Asked, most: int) -> None:
+    """Raise a Refusal where the state or a question has more characters than any prompt can."""
+    check_length(len(shown(asked.state, asked.field)), most, (asked.field,))
+    for one in asked.questions:
+        own = len(shown(one.question.instructions, "instructions"))
+        own += sum(len(option.key) + len(option.text) for option in one.question.options)
+        check_length(own, most, one.where)
+
+
+def blame(engine: "Engine", asked: Asked, error: InvalidRequest) -> Refusal:
+    """The error, and the field: a question that could not be put about any state, or the state, which is too long."""
     own = Own.read(asked.manner.x_method, asked.manner.x_orders, asked.manner.x_abstain)
     for one in asked.questions:
         inquiry = Inquiry(one.question, own)
@@ -94,5 +105,5 @@ def blamed(engine: "Engine", asked: Asked) -> Where:
         try:
             engine.use_tokenizer(lambda it, q=inquiry, o=order: put(it, q, ANY_STATE, o, engine.info.context))
         except InvalidRequest:
-            return one.where
-    return (asked.field,)
+            return invalid(str(error), one.where)
+    return invalid(str(error), (asked.field,), TOO_LONG)

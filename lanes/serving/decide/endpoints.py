@@ -10,10 +10,10 @@ from starlette.routing import Route
 from lanes.deadlines import end_of, left_until
 from lanes.errors import InvalidRequest
 from lanes.serving.context import context
-from lanes.serving.decide.asking import Asking, blamed, check_served, dialect_of, read
+from lanes.serving.decide.asking import Asking, blame, check_lengths, check_served, dialect_of, read
 from lanes.serving.decide.dialect import Dialect
 from lanes.serving.decide.systemone import SYSTEM_ONE
-from lanes.serving.errors import invalid, speak
+from lanes.serving.errors import speak
 from lanes.serving.openapi import operation
 from lanes.serving.reading import load
 from lanes.serving.waiting import deadline, hold
@@ -48,14 +48,16 @@ async def decisions(request: Request) -> Response:
 
 async def _answer(request: Request, dialect: Dialect[Any], raw: dict[str, Any]) -> Response:
     """Read, ask, wait and tell; what takes long in a large body is done beside the event loop."""
-    engine, end = context(request).engine, end_of(deadline(request))
+    shared, end = context(request), end_of(deadline(request))
+    engine = shared.engine
     body, asked = await asyncio.to_thread(read, dialect, raw)
     check_served(engine, body.model)
+    await asyncio.to_thread(lambda: check_lengths(asked, shared.most_characters))
     try:
         left = left_until(end)
         answers = await hold(request, await asyncio.to_thread(Asking, engine, asked, left), left)
     except InvalidRequest as error:
-        raise invalid(str(error), await asyncio.to_thread(blamed, engine, asked)) from None
+        raise await asyncio.to_thread(blame, engine, asked, error) from None
     said = await asyncio.to_thread(
         lambda: dialect.told(body, answers, engine.model).model_dump_json(exclude_unset=True)
     )

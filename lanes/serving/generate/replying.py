@@ -9,11 +9,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lanes.deadlines import end_of, left_until
 from lanes.engine import Stream
 from lanes.engine.channel import Part
 from lanes.errors import InvalidRequest
-from lanes.serving.context import context
+from lanes.serving.context import Context, context
 from lanes.serving.errors import invalid
+from lanes.serving.fitting import TOO_LONG, characters, check_length, is_too_long
 from lanes.serving.generate.asked import Asked
 from lanes.serving.generate.forms import Form
 from lanes.serving.generate.saying import Said
@@ -26,27 +28,30 @@ SEED_BITS = 53
 
 async def reply(request: Request, asked: Asked, form: Form) -> Response:
     """The answer to a request. Raises what the engine refuses it with, Refusal, and Gone."""
-    limit = deadline(request)
-    stream = await _begin(request, asked, limit)
+    end = end_of(deadline(request))
+    stream = await begin(request, lambda: _begin(context(request), asked, end))
     try:
         said = Said(request, stream, asked, form)
         if not asked.streamed:
-            await hold(request, stream, limit)
+            await hold(request, stream, left_until(end))
             return await said.whole()
         parts = stream.parts()
-        return Events(request, chunks(said, await hold(request, First(stream, parts), limit), parts), stream)
+        first = await hold(request, First(stream, parts), left_until(end))
+        return Events(request, chunks(said, first, parts), stream)
     except BaseException:
         stream.cancel()
         raise
 
 
-async def _begin(request: Request, asked: Asked, limit: float | None) -> Stream:
-    engine = context(request).engine
+def _begin(shared: Context, asked: Asked, end: float | None) -> Stream:
+    """The stream, once the tokenizer has read its prompt: not for the event loop."""
+    check_length(characters(asked.prompt), shared.most_characters, (asked.field,))
     options = {"seed": secrets.randbits(SEED_BITS), **asked.options}
     try:
-        return await begin(request, lambda: engine.stream(asked.prompt, deadline=limit, **options))
+        return shared.engine.stream(asked.prompt, deadline=left_until(end), **options)
     except InvalidRequest as error:  # everything else was checked before: it is about the prompt
-        raise invalid(str(error), (asked.field,)) from None
+        code = TOO_LONG if is_too_long(shared.engine, asked.prompt) else None
+        raise invalid(str(error), (asked.field,), code) from None
 
 
 @dataclass(frozen=True)
