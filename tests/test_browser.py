@@ -239,6 +239,37 @@ def frame(seq: int, *panels: Panel) -> dict[str, Any]:
     return {"seq": seq, "closed": False, "trouble": "", "acts": [], **{one.name: one.picture() for one in panels}}
 
 
+def test_what_was_done_is_told_where_it_was_done(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        bare.show(front.module("board", "streams"), frame(1, BoardPanel(engine), StreamsPanel(engine)))
+        board, streams = bare.page.get_by_label("Board:"), bare.page.get_by_label("Streams")
+        bare.page.get_by_role("button", name="Pause").click()
+        board.get_by_text("pending: the kernel is busy with a cell").wait_for()
+        assert not streams.get_by_text("pending").count()
+        bare.page.get_by_role("button", name="Start").click()
+        streams.get_by_text("pending: the kernel is busy with a cell").wait_for()
+        assert bare.sent() == ["pause", "start"]
+
+
+HIDE = """async () => {
+  const canvas = document.querySelector('canvas'), frame = () => new Promise(requestAnimationFrame);
+  while (!canvas.style.height) await frame();
+  document.body.style.display = 'none';
+  document.body.dataset.jpThemeName = 'another';
+  for (let k = 0; k < 3; k++) await frame();
+  const { width } = canvas;
+  document.body.style.display = '';
+  return width;
+}"""
+
+
+def test_a_timeline_keeps_its_picture_while_it_is_hidden(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        engine.stream("The first", max_tokens=4, ignore_eos=True).result(WAIT)
+        bare.show(front.module("timeline"), frame(1, TimelinePanel(engine)))
+        assert bare.page.evaluate(HIDE) > 0
+
+
 def test_a_page_forgets_a_stream_that_left_the_picture(bare: Bare) -> None:
     with lanes.Engine(lanes.tiny("llama")) as engine:
         panel = StreamsPanel(engine)

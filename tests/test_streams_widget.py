@@ -175,16 +175,16 @@ def test_the_form_starts_a_stream_as_it_says(engine: lanes.Engine, streams: Stre
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("max_tokens", None, "max_tokens: "),
+        ("max_tokens", None, "max_tokens must be a valid integer"),
         ("max_tokens", 0, "max_tokens must be"),
         ("temperature", -1, "temperature must be"),
-        ("temperature", "hot", "temperature: "),
+        ("temperature", "hot", "temperature must be a valid number"),
         ("top_p", 0, "top_p must be"),
         ("seed", "abc", "seed must be"),
         ("seed", str(2**64), "seed must be"),
         ("seed", "9" * 5000, "seed must be"),
         ("prompt", "", "the prompt is empty"),
-        ("chat", "yes", "chat: "),
+        ("chat", "yes", "chat must be a valid boolean"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name(streams: Streams, field: str, value: Any, why: str) -> None:

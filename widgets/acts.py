@@ -112,4 +112,5 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 def _said(error: ValidationError) -> str:
     """The first fault in words, with the field's name."""
     fault = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+    said = fault["msg"].replace("Input should be", "must be")
+    return f"{'.'.join(map(str, fault['loc'])) or 'arguments'}{' ' if said.startswith('must') else ': '}{said}"

@@ -44,7 +44,8 @@ PANELS.board = (port) => {
     hold.title = board.paused ? "Go on ( space )" : "Hold before the next round ( space )";
     for (const one of hands.children) one.disabled = closed;
     const pace = board.pace == null ? "full speed" : `at most ${board.pace} rounds/s`;
-    say(mode, `${board.paused ? "paused" : `${board.rate.toFixed(1)} rounds/s`} · ${pace} · policy ${board.policy}`);
+    const goes = closed ? "closed" : board.paused ? "paused" : `${board.rate.toFixed(1)} rounds/s`;
+    say(mode, [goes, closed ? "" : pace, `policy ${board.policy}`].filter(Boolean).join(" · "));
     keyed(slots, board.slots, (slot) => slot.index, (slot) => slotRow(slot, give));
     keyed(queue, board.waiting, (item) => item.id, (item) => waiter(item, give));
     nobody.hidden = board.waiting.length > 0;

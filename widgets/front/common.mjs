@@ -43,18 +43,22 @@ function keyed(parent, items, key, make) {
 function sender(model) {
   if (SENDERS.has(model)) return SENDERS.get(model);
   const pending = new Map();
-  const own = { pending, listeners: new Set(), tapes: new Map(), seq: () => model.get("frame").seq };
+  const places = new Map(); // of acts whose fate is still told: the panel each was done in
+  const own = { pending, places, listeners: new Set(), tapes: new Map(), seq: () => model.get("frame").seq };
   const changed = () => own.listeners.forEach((listener) => listener());
-  own.send = (what, given = {}) => {
+  own.send = (what, given = {}, panel = null) => {
     const id = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
     pending.set(id, { do: what, since: Date.now() });
+    places.set(id, panel);
     model.send({ id, do: what, with: given });
     changed();
     setTimeout(changed, LATE_MS + 20);
     return id;
   };
   model.on("change:frame", () => {
-    for (const act of model.get("frame").acts ?? []) pending.delete(act.id);
+    const told = (model.get("frame").acts ?? []).map((act) => act.id);
+    for (const id of told) pending.delete(id);
+    for (const id of places.keys()) if (!pending.has(id) && !told.includes(id)) places.delete(id);
     changed();
   });
   SENDERS.set(model, own);
@@ -97,13 +101,14 @@ function forgetItems(known, first) {
   known.first += drop;
 }
 
-/** What to say of what was done last: nothing where it is done. */
-function fate(frame, own) {
-  const waiting = [...own.pending.values()].filter((act) => Date.now() - act.since > LATE_MS);
-  if (waiting.length) return `${waiting.at(-1).do}: pending, the kernel is busy with a cell`;
-  const act = (frame.acts ?? []).at(-1);
-  if (!act || act.state === "done") return "";
-  return act.state === "refused" ? `${act.do}: refused, ${act.why}` : `${act.do}: ${act.state}`;
+/** What to say of what was done last in a panel, but for the acts that it `tells` of by itself; nothing once it is done. */
+function fate(frame, own, panel, tells) {
+  const here = (id) => own.places.get(id) === panel;
+  const waits = [...own.pending].some(([id, act]) => here(id) && Date.now() - act.since > LATE_MS);
+  if (waits) return "pending: the kernel is busy with a cell";
+  const act = (frame.acts ?? []).findLast((one) => here(one.id));
+  if (!act || act.state === "done" || tells.includes(act.do)) return "";
+  return `${act.do.replaceAll("_", " ")}: ${act.state}${act.why && `, ${act.why}`}`;
 }
 
 const seconds = (value) => (value == null ? "–" : value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);

@@ -116,5 +116,5 @@ PANELS.desk = (port) => {
       answer.put(desk.worded.form, desk.worded.text);
     }
   };
-  return { node, draw };
+  return { node, draw, tells: ["ask", "ask_typed", "inspect"] };
 };

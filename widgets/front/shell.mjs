@@ -1,4 +1,4 @@
-// A view of a widget: its panels, and the lines about troubles, acts and the engine's end below them.
+// A view of a widget: its panels, each with a line on what was done in it last; the engine's end and troubles below them.
 function render({ model, el }) {
   const own = sender(model);
   const status = h("div", { class: "lanes-status", role: "status", "aria-live": "polite" });
@@ -7,10 +7,13 @@ function render({ model, el }) {
   const root = h("div", { class: `lanes${names.length > 1 ? " lanes-bench" : ""}` }, panels, status);
   const left = new AbortController();
   const draws = names.map((name) => {
-    const port = { send: own.send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of), left: left.signal };
-    const panel = PANELS[name](port);
+    const send = (what, given) => own.send(what, given, name);
+    const panel = PANELS[name]({ send, frame: () => model.get("frame"), tape: (of) => tape(own, name, of), left: left.signal });
+    const told = h("div", { class: "lanes-told", role: "status", "aria-live": "polite" });
+    panel.node.append(told);
     panels.append(panel.node);
     return (frame) => {
+      say(told, frame.closed ? "" : fate(frame, own, name, panel.tells ?? []));
       if (!frame[name]) return;
       panel.draw(frame[name], frame);
       dropTapes(own, name);
@@ -20,7 +23,7 @@ function render({ model, el }) {
     const frame = model.get("frame");
     draws.forEach((one) => one(frame));
     root.classList.toggle("lanes-closed", frame.closed);
-    say(status, frame.trouble || fate(frame, own) || (frame.closed ? "The engine is closed: this is its last picture." : ""));
+    say(status, frame.trouble || (frame.closed ? "The engine is closed: this is its last picture." : ""));
   };
   model.on("change:frame", draw);
   own.listeners.add(draw);

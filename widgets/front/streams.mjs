@@ -16,7 +16,7 @@ PANELS.streams = (port) => {
     hidden.hidden = picture.hidden === 0;
     say(hidden, `${many(picture.hidden, "more stream")} not shown`);
   };
-  return { node, draw };
+  return { node, draw, tells: ["start"] };
 };
 
 /** The form; what the kernel refuses is told below it, at the field that it names. */
@@ -32,7 +32,7 @@ function streamForm(port) {
     name: "prompt", class: "lanes-input lanes-write", dir: "auto", rows: "2", spellcheck: "false", "aria-label": "Prompt",
     placeholder: "A prompt: Ctrl+Enter starts it",
   });
-  const told = h("span", { class: "lanes-refused", role: "alert" });
+  const told = h("span", { class: "lanes-refused", role: "alert", id: `${id}-told` });
   const go = h("button", { type: "submit", class: "lanes-button lanes-go", title: "Start a stream (Ctrl+Enter)" }, "Start");
   const number = (input) => (input.value.trim() === "" ? null : Number(input.value));
   let asked = null;
@@ -76,12 +76,14 @@ function streamForm(port) {
     const act = (frame.acts ?? []).find((one) => one.id === asked);
     if (act?.state === "queued" || act?.state === "running") asked = null; // taken: what becomes of it stands at the stream
     const why = act?.state === "refused" ? act.why : "";
-    say(told, why);
+    say(told, why.replace(/^max_tokens\b/, "length"));
     const named = why.match(/\w+/)?.[0] === "the" ? why.match(/prompt/)?.[0] : why.match(/\w+/)?.[0];
     for (const input of node.elements) {
       if (!input.name || input.type === "radio") continue;
-      if (input.name === named) input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
+      for (const [name, value] of [["aria-invalid", "true"], ["aria-describedby", told.id]]) {
+        if (input.name === named) input.setAttribute(name, value);
+        else input.removeAttribute(name);
+      }
     }
   };
   return { node, draw };

@@ -128,7 +128,7 @@ PANELS.timeline = (port) => {
     if (asked) return;
     asked = requestAnimationFrame(() => {
       asked = 0;
-      if (node.isConnected && live) paint();
+      if (canvas.clientWidth && live) paint(); // hidden, it has no size: it is drawn once it is shown
     });
   };
   const paint = () => {
@@ -206,9 +206,13 @@ function option(first) {
   return { node, draw: (one) => say(node, one ? `${one.kind} ${one.id} · ${one.reason ?? (one.stays.length ? "in a slot" : "waits")}` : "Story of …") };
 }
 
-/** Call again after a new size or theme, until the view is left: the page would keep it alive for ever. */
+const THEME_MS = 500;
+
+/** Call again after a new size or theme, until the view is left: the page would keep it alive for ever. A theme's colours
+ * come some time after its name. */
 function watchPage(node, changed, left) {
-  const sizes = new ResizeObserver(changed), themes = new MutationObserver(changed);
+  const sizes = new ResizeObserver(changed);
+  const themes = new MutationObserver(() => { changed(); setTimeout(changed, THEME_MS); });
   sizes.observe(node);
   themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light", "class"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal: left });
