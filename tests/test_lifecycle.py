@@ -1,6 +1,7 @@
 """An engine's life: pause, step and pace, deadlines, close, being dropped, interrupts, exit, a device that hangs."""
 
 import asyncio
+import ctypes
 import dataclasses
 import gc
 import json
@@ -15,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 
+import psutil
 import pytest
 from company import words
 from rigs import INTERRUPT, ROOT, WAIT, check_record, decision, rig, stream, threads, until
@@ -253,6 +255,17 @@ def test_the_trace_of_a_run_is_json_with_every_request_in_it(tmp_path: Path) -> 
 
 
 # Close.
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps what was freed")
+def test_closed_engines_give_their_memory_back() -> None:
+    model = lanes.tiny("llama", hidden_size=512, intermediate_size=2048, num_hidden_layers=4)
+    engines = [lanes.Engine(model, slots=1) for _ in range(4)]  # threads at once, each with an arena of its own
+    weights = 4 * sum(engine.info.parameters for engine in engines)
+    held = psutil.Process().memory_info().rss
+    for engine in engines:
+        engine.close()
+    assert held - psutil.Process().memory_info().rss > 0.9 * weights
 
 
 def test_close_under_load_fails_every_waiter_before_the_round_in_flight_ends() -> None:

@@ -20,6 +20,7 @@ from lanes.engine.state import State
 from lanes.errors import DeviceStalled, EngineClosed
 from lanes.forward import Exactness, prepare
 from lanes.forward.prefix import PrefixCache
+from lanes.memory import give_back
 from lanes.models import load
 from lanes.models.loaded import ModelInfo
 from lanes.plan import SPAN, Policy, Rules
@@ -160,6 +161,7 @@ def _serve(begun: Start) -> None:
     finally:
         mx.clear_cache()
         mx.clear_streams()  # a thread that keeps its streams can crash the interpreter when it ends
+        give_back()
 
 
 def _begin(begun: Start) -> Runner | None:
