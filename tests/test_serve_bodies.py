@@ -4,6 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import httpx
@@ -192,6 +193,35 @@ def test_a_packed_body_is_answered_as_the_plain_one(server: Server, name: str):
     want = send(server, "/v1/systemone", plain).json()["answers"]
     got = send(server, "/v1/systemone", pack(plain), content_encoding=encoding)
     assert got.status_code == 200 and got.json()["answers"] == want
+
+
+def test_members_end_wherever_they_do():
+    random, texts = Random(5), [b"", b" " * 300_000, b"x"]
+    texts += [random.randbytes(length) for length in (1, 4078, 4096, 9000, 200_000)]
+    for _ in range(20):
+        random.shuffle(texts)
+        packed = b"".join(gzip.compress(text) for text in texts)
+        assert reading._decoder("gzip")(packed, MiB) == b"".join(texts)
+
+
+def test_many_members_are_not_copied_again_and_again(monkeypatch: pytest.MonkeyPatch):
+    fed: list[int] = []
+
+    class Watched:
+        def __init__(self, **given: Any) -> None:
+            self._one = usual(**given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._one, name)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            fed.append(len(data))
+            return self._one.decompress(data, most)
+
+    usual = zlib.decompressobj
+    monkeypatch.setattr(reading.zlib, "decompressobj", Watched)
+    assert reading._decoder("gzip")(gzip.compress(b" ") * 3000, MiB) == b" " * 3000
+    assert sum(fed) <= 3000 * reading.FEED
 
 
 def _zeros(pack: str) -> bytes:

@@ -185,6 +185,22 @@ def test_rounds_come_while_they_happen(server: Server, engine: lanes.Engine):
     assert len(indices) == 3 and indices == sorted(indices)
 
 
+def test_who_saw_rounds_of_an_engine_before_hears_those_of_this_one(server: Server, engine: lanes.Engine):
+    with client(server) as one, one.stream("GET", "/v1/rounds?last=3", headers={"Last-Event-ID": "999999"}) as got:
+        lines = got.iter_lines()
+        assert next(lines) == ": rounds"
+        engine.stream("x", max_tokens=5, ignore_eos=True).result(WAIT)
+        assert len([line for line in lines if line.startswith("id: ")]) == 3
+
+
+def test_the_head_of_rounds_has_an_end(server: Server):
+    with client(server) as one:
+        got = one.head("/v1/rounds")
+        assert got.status_code == 200 and got.headers["content-type"].startswith("text/event-stream")
+        assert one.get("/health").status_code == 200, "the connection is free for what comes next"
+    until(lambda: server._run.context.counters.open == 0)
+
+
 def test_rounds_that_were_forgotten_are_told():
     with lanes.Engine(lanes.tiny("llama"), keep_rounds=5) as engine, serving(engine) as server, client(server) as one:
         engine.stream("x", max_tokens=20, ignore_eos=True).result(WAIT)

@@ -86,13 +86,13 @@ async def metrics(request: Request) -> Response:
 async def rounds(request: Request) -> Response:
     """Server-sent events, one a round, its index as the id; `since`: from that index on (from now on), `last`: so many.
 
-    A client that comes again with Last-Event-ID goes on behind it. Rounds that were forgotten meanwhile are told in an
-    event `lost`, the engine's end in an event `closed`.
+    A client that comes again with Last-Event-ID goes on behind it; one that saw another engine's rounds goes on from
+    now. Rounds that were forgotten meanwhile are told in an event `lost`, the engine's end in an event `closed`.
     """
     start = _whole(request, "since", 0)
     seen = request.headers.get("last-event-id", "")
     if seen.isdecimal():
-        start = int(seen[:16]) + 1
+        start = min(int(seen[:16]) + 1, context(request).engine.rounds.next_index)
     return Events(request, _rounds(request, start, _whole(request, "last", 1)))
 
 

@@ -31,6 +31,8 @@ WINDOW = 8 << 20
 """Bytes of the window that a zstd frame may ask for: RFC 9659 allows no more over HTTP."""
 SLICE = 1 << 16
 """Bytes that are decompressed at a time."""
+FEED = 1 << 12
+"""Bytes that are given to a decompressor at a time."""
 ASIDE = 1 << 16
 """Bytes from which a body is worked on beside the event loop."""
 UNKNOWN = "there is no such field here: leave it out, or mend its spelling (/openapi.json lists all there are)"
@@ -124,13 +126,15 @@ def _gzip(raw: bytes, most: int) -> bytes:
 
 
 def _gunzipped(raw: bytes) -> Iterator[bytes]:
-    """Slice by slice, all members one after the other."""
-    while raw:
+    """Slice by slice, all members one after the other; there may be very many, so no more is fed than a little."""
+    at = 0
+    while at < len(raw):
         one = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         while not one.eof:
-            part = one.decompress(raw, SLICE)
-            raw = one.unused_data if one.eof else one.unconsumed_tail
-            if not part and not raw and not one.eof:
+            fed = raw[at : at + FEED]
+            part = one.decompress(fed, SLICE)
+            at += len(fed) - len(one.unused_data if one.eof else one.unconsumed_tail)
+            if not (part or fed or one.eof):
                 raise EOFError("it ends too early")
             yield part
 

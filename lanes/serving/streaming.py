@@ -42,6 +42,8 @@ class Events(Response):
         self._handle = handle
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":  # the head is all there is, and there may never be an end of the events
+            return await super().__call__(scope, receive, send)
         try:
             async with watched(self._request) as ended, aclosing(self._source):
                 await self._run(ended, send)
