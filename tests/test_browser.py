@@ -251,6 +251,21 @@ def test_what_was_done_is_told_where_it_was_done(bare: Bare) -> None:
         assert bare.sent() == ["pause", "start"]
 
 
+def test_an_accepted_draft_is_marked_and_told(bare: Bare) -> None:
+    with lanes.Engine(lanes.tiny("llama")) as engine:
+        engine.stream("The first", max_tokens=4, ignore_eos=True).result(WAIT)
+        shown = frame(1, StreamsPanel(engine))
+        [stream] = shown["streams"]["streams"]
+        stream["tape"]["items"][1][4:] = [{"draft": 1, "own": "x"}]
+        bare.show(front.module("streams"), shown)
+        marked = bare.page.locator(".lanes-drafted")
+        assert marked.count() == 1
+        bare.page.get_by_label("Text of stream").focus()
+        for _ in range(2):
+            bare.page.keyboard.press("ArrowRight")
+        bare.page.get_by_text("an accepted draft").wait_for()
+
+
 HIDE = """async () => {
   const canvas = document.querySelector('canvas'), frame = () => new Promise(requestAnimationFrame);
   while (!canvas.style.height) await frame();

@@ -3,7 +3,6 @@
 import json
 import shlex
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -491,19 +490,6 @@ def test_an_engine_that_closes_ends_what_was_asked() -> None:
     until(lambda: desk.frame["closed"] and desk.last)
     assert desk.last and desk.last.state == "closed" and desk.last.error
     desk.close()
-
-
-def test_without_anything_that_draws_it_is_a_table(engine: lanes.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lanes_widgets
-
-    for name in [
-        name for name in sys.modules if name.startswith(("anywidget", "lanes_widgets.desk", "lanes_widgets.view"))
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delattr(lanes_widgets, "desk", raising=False)
-    still: Any = lanes_widgets.Desk(engine)
-    assert "install ipywidgets and anywidget" in repr(still)
 
 
 def test_the_front_end_of_the_desk_is_whole() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from itertools import count, pairwise
 from pathlib import Path
@@ -325,17 +324,6 @@ def test_its_record_is_the_still_timeline(engine: lanes.Engine, timeline: Timeli
     assert repr(record) == repr(engine.rounds.timeline())
     html = record._repr_html_()
     assert engine.rounds.timeline().svg() in html and "<pre>Timeline: " in html and "<script" not in html
-
-
-def test_without_ipywidgets_a_table_is_shown(engine: lanes.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lanes_widgets
-
-    for name in ("anywidget", "lanes_widgets.timeline", "lanes_widgets.view"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delattr(lanes_widgets, "timeline", raising=False)
-    still: Any = lanes_widgets.Timeline(engine, reference=two_streams_and_a_decision())
-    assert "install ipywidgets and anywidget" in repr(still)
 
 
 # --- the front end --------------------------------------------------------------------------------------------------

@@ -16,10 +16,12 @@ from ipywidgets.widgets.widget import _instances
 from rigs import WAIT
 
 import lanes
+import lanes_widgets
 from lanes_widgets import Board, Workbench
 from lanes_widgets.acts import Acts
 from lanes_widgets.board import BoardPanel
 from lanes_widgets.front import module, style
+from lanes_widgets.still import REMEDY
 from lanes_widgets.view import SHARE
 
 LONG: dict[str, Any] = {"max_tokens": 4000, "ignore_eos": True}
@@ -328,16 +330,27 @@ def test_a_rate_that_cannot_be_is_refused(engine: lanes.Engine, hz: Any) -> None
     assert len(_instances) == before
 
 
-def test_without_ipywidgets_a_table_is_shown(engine: lanes.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lanes_widgets
-
-    for name in ("anywidget", "lanes_widgets.board", "lanes_widgets.view"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+@pytest.mark.parametrize("name", lanes_widgets.__all__)
+def test_without_ipywidgets_the_same_is_shown_and_stands_still(
+    engine: lanes.Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.stream("The sea", max_tokens=3, ignore_eos=True).result(WAIT)
+    live = getattr(lanes_widgets, name)(engine)
+    record = live.record()
+    live.close()
+    for path in [path for path in sys.modules if path.startswith("lanes_widgets.")]:
+        monkeypatch.delitem(sys.modules, path)
+        package, _, part = path.rpartition(".")
+        if package == "lanes_widgets":
+            monkeypatch.setattr(lanes_widgets, part, getattr(lanes_widgets, part))  # set back when the test is over
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delattr(lanes_widgets, "board", raising=False)
-    still: Any = lanes_widgets.Board(engine)
-    assert "install ipywidgets and anywidget" in repr(still)
-    assert "<table" in still._repr_html_()
+    still = getattr(lanes_widgets, name)(engine)
+    assert repr(still) == f"{record.text}\n{REMEDY}"
+    assert record.html in still._repr_html_() and REMEDY in still._repr_html_()
+    with pytest.raises(lanes.InvalidRequest, match="stands still"):
+        asyncio.run(still.act("pause"))
+    still.close()
+    assert repr(still) == f"{name}(closed)"
 
 
 def test_the_front_end_asks_for_nothing_from_outside() -> None:

@@ -12,7 +12,7 @@ from lanes.record.words import words
 from lanes_widgets.acts import Command
 from lanes_widgets.panel import Panel, Record
 from lanes_widgets.publisher import HZ
-from lanes_widgets.view import View
+from lanes_widgets.shown import View
 
 if TYPE_CHECKING:
     from lanes import Engine

@@ -1,9 +1,10 @@
 """What every part of a widget is: a picture of the engine as plain values, and the commands that people give it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lanes.errors import InvalidRequest
 from lanes_widgets.acts import Command
 from lanes_widgets.tape import Tape
 
@@ -62,3 +63,16 @@ class Panel:
 
 
 MakePanel = Callable[["Engine"], Panel]
+
+
+def made(engine: "Engine", panels: Sequence[MakePanel]) -> list[Panel]:
+    """The panels of a widget. Raises InvalidRequest for anything but an engine."""
+    if not hasattr(engine, "snapshot"):
+        raise InvalidRequest(f"a widget shows an engine, not {type(engine).__name__}: pass lanes.Engine(...)")
+    return [make(engine) for make in panels]
+
+
+def joined(panels: Iterable[Panel]) -> Record:
+    """What panels show now, one below another."""
+    parts = [panel.record() for panel in panels]
+    return Record("\n\n".join(part.text for part in parts), "".join(part.html for part in parts))

@@ -9,9 +9,9 @@ from lanes_widgets.acts import Command, Running
 from lanes_widgets.gained import Gained, Gains, speed
 from lanes_widgets.panel import Panel, Record
 from lanes_widgets.publisher import HZ
+from lanes_widgets.shown import View
 from lanes_widgets.streams_record import record
 from lanes_widgets.tape import Tape
-from lanes_widgets.view import View
 
 if TYPE_CHECKING:
     from lanes import Engine, Stream

@@ -17,7 +17,7 @@ from lanes_widgets.errand import Errand
 from lanes_widgets.feed import Feed
 from lanes_widgets.panel import Panel, Record
 from lanes_widgets.publisher import HZ
-from lanes_widgets.view import View
+from lanes_widgets.shown import View
 
 if TYPE_CHECKING:
     from lanes import Engine

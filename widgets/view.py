@@ -14,7 +14,7 @@ from lanes import checks
 from lanes.errors import EngineClosed, InvalidRequest
 from lanes_widgets import cells, front, publisher
 from lanes_widgets.acts import Acts, Command
-from lanes_widgets.panel import MakePanel, Panel, Record
+from lanes_widgets.panel import MakePanel, Panel, Record, joined, made
 
 if TYPE_CHECKING:
     from lanes import Engine
@@ -39,10 +39,8 @@ class View(anywidget.AnyWidget):
     _parts: Sequence[Panel] = ()
 
     def __init__(self, engine: "Engine", panels: Sequence[MakePanel], hz: float = publisher.HZ) -> None:
-        if not hasattr(engine, "snapshot"):
-            raise InvalidRequest(f"a widget shows an engine, not {type(engine).__name__}: pass lanes.Engine(...)")
         self._period = 1 / checks.positive("hz", hz)
-        self._parts = [make(engine) for make in panels]
+        self._parts = made(engine, panels)
         self._acts = Acts({"again": self._again, **self._commands()})
         self._writing = threading.RLock()
         self._seq = 0
@@ -148,8 +146,7 @@ class View(anywidget.AnyWidget):
 
     def record(self) -> Record:
         """What it shows now, as text and as HTML without scripts."""
-        parts = [panel.record() for panel in self._parts]
-        return Record("\n\n".join(part.text for part in parts), "".join(part.html for part in parts))
+        return joined(self._parts)
 
     def __repr__(self) -> str:
         if not self._parts:

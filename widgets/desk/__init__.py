@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lanes_widgets.desk.panel import DeskPanel
 from lanes_widgets.desk.past import Entry, Past
 from lanes_widgets.publisher import HZ
-from lanes_widgets.view import View
+from lanes_widgets.shown import View
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -119,7 +119,7 @@ function streamCard(first, port) {
       many(stream.size, "prompt token"), many(stream.count, "token"),
       stream.speed == null ? "" : `${stream.speed.toFixed(1)} tokens/s`,
       stream.ttft == null ? "" : `TTFT ${seconds(stream.ttft)}`,
-      stream.drafts ? `${stream.drafts[0]} of ${many(stream.drafts[1], "draft")} accepted` : "", `seed\u00a0${stream.seed}`,
+      stream.drafts ? `${stream.drafts[0]} of ${many(stream.drafts[1], "draft")} accepted (a line above them)` : "", `seed\u00a0${stream.seed}`,
     ].filter(Boolean).join(" · "));
     drop.hidden = stream.done;
     say(error, stream.error ?? "");
@@ -211,9 +211,10 @@ function tokenText(take, tell, label) {
 const BLOCK_TOKENS = 1000;
 const textAtEnd = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
 
-function tokenSpan([, piece, logprob], at) {
+function tokenSpan([, piece, logprob, , more], at) {
   const kind = piece === "" ? " lanes-mute" : piece.includes("\n") ? " lanes-newline" : "";
-  const span = h("span", { class: `lanes-tok${at % 2 ? " lanes-even" : ""}${kind}` }, piece);
+  const drafted = more?.draft ? " lanes-drafted" : "";
+  const span = h("span", { class: `lanes-tok${at % 2 ? " lanes-even" : ""}${kind}${drafted}` }, piece);
   if (logprob != null && logprob < -0.7) span.style.setProperty("--odd", (1 - Math.exp(logprob)).toFixed(2));
   span.lanesAt = at;
   return span;
