@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 import pytest
-from rigs import WAIT
+from rigs import WAIT, until
 from serving import client, serving, talk
 
 import lanes
@@ -205,3 +205,22 @@ def test_many_connections_that_say_nothing_hold_nobody_up(server: Server):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), WAIT))
         with client(server) as one:
             assert one.get("/health").status_code == 200
+
+
+def test_who_says_nothing_makes_room_for_who_does(engine: lanes.Engine):
+    with (
+        serving(engine, requests=4) as server,
+        client(server) as one,
+        one.stream("GET", "/v1/rounds?last=1") as rounds,
+        contextlib.ExitStack() as stack,
+    ):
+        lines = rounds.iter_lines()
+        assert next(lines) == ": rounds"
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), WAIT)) for _ in range(20)]
+        with client(server) as another:
+            assert another.get("/health").status_code == 200
+        with contextlib.suppress(ConnectionError):
+            assert silent[0].recv(1) == b"", "it was there for longest"
+        until(lambda: len(server._run._server.server_state.connections) <= 2 * 4)
+        engine.stream("x", max_tokens=2).result(WAIT)
+        assert any(line.startswith("id: ") for line in lines), "who is being answered stays"

@@ -1,6 +1,7 @@
 """A server's life: where it listens, what it shows of itself, and that nothing of it is left."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from serving import GOOD, post, serving
 import lanes
 from lanes.errors import InvalidRequest, LanesError
 from lanes.serving import server as servers
+from lanes.serving.thread import most_connections
 
 
 def free_port() -> int:
@@ -57,6 +59,29 @@ def test_a_cell_that_is_run_again_takes_over_its_port(engine: lanes.Engine):
     made[-1].close()
     assert refused(port) and not threads("lanes-serve")
     assert not servers._running
+
+
+def test_a_port_is_taken_over_under_its_other_names_too(engine: lanes.Engine):
+    first = lanes.serve(engine, port=0)
+    again = lanes.serve(engine, host="localhost", port=first.port)
+    assert first.closed and not again.closed
+    with lanes.serve(engine, host="0.0.0.0", port=first.port, api_keys="k") as everywhere:
+        assert again.closed and not everywhere.closed
+        with lanes.serve(engine, port=first.port) as last:
+            assert everywhere.closed and httpx.get(f"{last.url}/health").status_code == 200
+
+
+def test_only_an_address_that_is_taken_is_taken_over(engine: lanes.Engine):
+    with lanes.serve(engine, port=0) as server:
+        assert server.holds("127.0.0.1", server.port) and server.holds("0.0.0.0", server.port)
+        assert not server.holds("127.0.0.1", server.port + 1) and not server.holds("127.0.0.2", server.port)
+        assert not server.holds("::1", server.port) and not server.holds("::", server.port)
+
+
+@pytest.mark.parametrize(("files", "most"), [(256, 128), (1024, 512), (4096, 600), (resource.RLIM_INFINITY, 600)])
+def test_connections_leave_files_to_others(monkeypatch: pytest.MonkeyPatch, files: int, most: int):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, resource.RLIM_INFINITY))
+    assert most_connections(300) == most
 
 
 def test_a_port_of_somebody_else_is_refused_with_what_to_do(engine: lanes.Engine):

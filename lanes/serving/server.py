@@ -11,10 +11,11 @@ from lanes.errors import InvalidRequest, LanesError
 from lanes.record.show import html_page, html_table
 from lanes.serving.app import application
 from lanes.serving.settings import MiB, Settings
-from lanes.serving.thread import Run
+from lanes.serving.thread import BACKLOG, Run
 
-_running: "dict[tuple[str, int], Server]" = {}
-"""Servers by their address; they answer until they are closed, whether or not somebody holds them."""
+_running: "set[Server]" = set()
+"""Servers that were not closed: they answer whether or not somebody holds them."""
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
 class Server:
@@ -24,17 +25,16 @@ class Server:
         self.engine = engine
         self.settings = settings
         listener = _listen(settings)
-        host, self.port = listener.getsockname()[:2]
-        self._name = f"[{host}]" if ":" in host else host
+        self._host, self.port = listener.getsockname()[:2]
         self._run = Run(application(engine, settings), listener, settings)
         self._run.start()
-        _running[settings.host, self.port] = self
+        _running.add(self)
         watch(self)
 
     @property
     def url(self) -> str:
         """Where it answers, such as "http://127.0.0.1:8000"; OpenAI's clients want "/v1" behind it."""
-        return f"http://{self._name}:{self.port}"
+        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
 
     @property
     def closed(self) -> bool:
@@ -47,8 +47,13 @@ class Server:
         The engine goes on. Closing twice is fine.
         """
         self._run.stop()
-        if _running.get((self.settings.host, self.port)) is self:
-            del _running[self.settings.host, self.port]
+        _running.discard(self)
+
+    def holds(self, host: str, port: int) -> bool:
+        """Whether it keeps others from this address, which is given in numbers."""
+        if self.port != port or (":" in self._host) != (":" in host):
+            return False
+        return host in (self._host, *_EVERYWHERE) or self._host in _EVERYWHERE
 
     def __enter__(self) -> "Server":
         return self
@@ -122,16 +127,17 @@ def serve(
     )
     if not isinstance(engine, Engine):
         raise InvalidRequest(f"engine must be a lanes.Engine, not {engine!r:.80}")
-    if before := _running.get((settings.host, settings.port)):
-        before.close()
     return Server(engine, settings)
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """The listening socket: an address that cannot be had is refused on the caller's thread."""
+    """The listening socket; servers of this process let go of its address. Raises LanesError where it cannot be had."""
     try:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=512)
+        host, port = str(address[0]), int(address[1])
+        for before in [one for one in _running if one.holds(host, port)]:
+            before.close()
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
         # Connections inherit it; without, the end of an answer waits 40 ms for the client's delayed acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
@@ -142,13 +148,13 @@ def _listen(settings: Settings) -> socket.socket:
 
 @atexit.register
 def _close_all() -> None:
-    for server in list(_running.values()):
+    for server in list(_running):
         server.close()
 
 
 def _disown_all() -> None:
     """In a forked child, where no thread serves: let go of the ports, which belong to the parent."""
-    for server in list(_running.values()):
+    for server in list(_running):
         server._run.disown()
     _running.clear()
 

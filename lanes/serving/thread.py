@@ -14,6 +14,11 @@ from lanes.serving.context import Context
 from lanes.serving.protocol import patient
 from lanes.serving.settings import Settings
 
+try:
+    import resource
+except ModuleNotFoundError:  # Windows knows no such limit
+    resource = None
+
 START_S = 30.0
 """Seconds to wait for the event loop to begin."""
 LAST_S = 2.0
@@ -22,6 +27,8 @@ IDLE_S = 5.0
 """Seconds that a connection may be idle between two requests."""
 HEAD_BYTES = 1 << 16
 """The largest head of a request."""
+BACKLOG = 128
+"""Connections that may wait to be accepted; so many are, before the first of them is looked at."""
 
 
 class Run:
@@ -97,13 +104,22 @@ class _Uvicorn(uvicorn.Server):
         self._ready.set_result(asyncio.get_running_loop())
 
 
+def most_connections(requests: int) -> int:
+    """Twice as many as requests, but no more than half of the files that this process may open: others need some."""
+    if resource is None:
+        return 2 * requests
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * requests if files == resource.RLIM_INFINITY else min(2 * requests, files // 2)
+
+
 def _config(app: Starlette, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=patient(settings.patience),
+        http=patient(settings.patience, most_connections(settings.requests)),
         ws="none",
         loop="none",
         lifespan="off",
+        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         proxy_headers=False,
