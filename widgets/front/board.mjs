@@ -22,7 +22,7 @@ PANELS.board = (port) => {
   const queue = h("ol", { class: "lanes-queue", "aria-label": "Queue" });
   const nobody = h("span", { class: "lanes-faint" }, "nobody waits");
   const said = h("p", { class: "lanes-said" });
-  const totals = h("div", { class: "lanes-faint" });
+  const totals = h("div", { class: "lanes-faint lanes-totals" });
   const keys = { " ": toggle, ".": () => port.send("step"), "-": () => port.send("slower"), "+": () => port.send("faster") };
   const node = h(
     "section",
@@ -36,7 +36,7 @@ PANELS.board = (port) => {
       },
     },
     h("div", { class: "lanes-row lanes-apart" }, hands, mode), h("div", { class: "lanes-scroll lanes-slots" }, table),
-    h("div", { class: "lanes-row" }, h("b", {}, "Queue"), queue, nobody), said, totals,
+    h("div", { class: "lanes-row" }, h("b", {}, "Queue"), queue, nobody), totals, said,
   );
   const give = (id) => port.send("cancel", { id });
   const draw = (board, { closed }) => {
@@ -49,6 +49,7 @@ PANELS.board = (port) => {
     keyed(slots, board.slots, (slot) => slot.index, (slot) => slotRow(slot, give));
     keyed(queue, board.waiting, (item) => item.id, (item) => waiter(item, give));
     nobody.hidden = board.waiting.length > 0;
+    said.setAttribute("aria-live", board.paused ? "polite" : "off"); // round by round it can be listened to
     say(said, board.said.join(" "));
     say(totals, [
       many(board.round, "round"), many(board.tokens, "token"), many(board.streams, "stream"), many(board.decisions, "decision"), board.model,
