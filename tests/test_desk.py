@@ -459,6 +459,7 @@ def test_its_record_has_no_times_and_stays_the_same(engine: lanes.Engine, desk: 
         answered(one, "ask_typed", TYPED)
     assert repr(desk.record()) == repr(other.record()) and desk.record().html == other.record().html
     assert "Answers(" in repr(desk.record()) and "team: " in repr(desk.record())
+    assert repr(desk.past.entries[0].choice) in repr(desk.record()), "a raw label with its spaces"
     assert "<script" not in desk.record().html and "http" not in desk.record().html
     other.close()
 

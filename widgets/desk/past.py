@@ -128,7 +128,8 @@ class Past:
 def _cells(entry: Entry) -> tuple[str, ...]:
     shares = ", ".join(f"{part.probability:.4f}" for part in entry.parts) or "-"
     masses = ", ".join(f"{part.label_mass:.4f}" for part in entry.parts) or "-"
-    return str(entry.number), entry.wish.kind, entry.wish.short, entry.choice or "-", shares, masses, entry.state
+    choice = repr(entry.choice) if entry.parts and entry.wish.kind == "raw" else entry.choice  # its spaces count
+    return str(entry.number), entry.wish.kind, entry.wish.short, choice or "-", shares, masses, entry.state
 
 
 Read = Callable[[Entry, Part | None], Any]
