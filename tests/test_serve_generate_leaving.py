@@ -339,15 +339,24 @@ def test_a_deadline_amid_a_streamed_reply_is_its_last_event(server: Server, path
 
 @BOTH
 @HOW
-def test_a_deadline_that_passes_while_prompts_are_read_is_a_408(server: Server, path: str, streamed: bool):
-    ask = {"json": {**ASKED[path], **LONG, "stream": streamed}, "headers": {"x-deadline": "0.05"}}
-    with client(server) as one, ThreadPoolExecutor(1) as pool:
-        with tokenizer_taken(server.engine):
-            late = pool.submit(one.post, path, **ask)
-            until(lambda: server._run.context.counters.open == 1)
-            threading.Event().wait(0.1)  # longer than the deadline
-        assert late.result(WAIT).status_code == 408
+def test_a_deadline_that_passes_while_another_prompt_is_read_is_a_408(server: Server, path: str, streamed: bool):
+    with tokenizer_taken(server.engine), client(server) as one:
+        ask = {**ASKED[path], **LONG, "stream": streamed}
+        assert one.post(path, json=ask, headers={"x-deadline": "0.05"}).status_code == 408
     idle(server)
+
+
+@BOTH
+@HOW
+def test_closing_answers_those_whose_prompts_are_still_to_be_read(engine: lanes.Engine, path: str, streamed: bool):
+    with serving(engine, grace=0.1) as server, ThreadPoolExecutor(2) as pool:
+        with tokenizer_taken(engine):
+            late = pool.submit(post, server, path, {**ASKED[path], **LONG, "stream": streamed})
+            until(lambda: server._run.context.counters.open == 1)
+            closing = pool.submit(server.close)
+            assert late.result(WAIT).status_code == 503
+        closing.result(WAIT)
+    until(lambda: engine.wait(0))
 
 
 @pytest.mark.parametrize("wrong", ["soon", "-1", "0", "nan", "inf", ""])

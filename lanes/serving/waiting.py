@@ -41,15 +41,15 @@ def deadline(request: Request) -> float | None:
     return wanted if most is None else min(wanted, most)
 
 
-async def begin(request: Request, start: Callable[[], Held]) -> Held:
+async def begin(request: Request, start: Callable[[], Held], left: float | None = None) -> Held:
     """Call `start` (such as `lambda: engine.stream(...)`) beside the event loop; whatever it raises comes out.
 
-    Tokenizing a long prompt takes a while. A request that ends meanwhile leaves nothing running behind.
+    Tokenizing a long prompt takes a while. A request that ends meanwhile, as in `hold`, leaves nothing running behind.
     """
     work = asyncio.ensure_future(asyncio.to_thread(start))
     try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
+        return await _unless_ended(request, work, left)
+    except BaseException:
         work.add_done_callback(_drop)
         raise
 
@@ -63,24 +63,27 @@ def _drop(work: "asyncio.Future[Held]") -> None:
 async def hold(request: Request, handle: Work[Result], left: float | None = None) -> Result:
     """The handle's result; it is cancelled where the client leaves, the server stops, or `left` seconds have passed.
 
-    `left` is what is left of the request's deadline; None where it has none.
-
-    Raises what the request ended with, Gone for a client that left, and Refusal.
+    `left` is what is left of the request's deadline; None where it has none. Raises what the handle ended with, Gone
+    for a client that left, and Refusal.
     """
     result = asyncio.ensure_future(handle)
     try:
-        async with watched(request) as ended:
-            done, _ = await asyncio.wait({result, ended}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if result in done:
-                return result.result()
-            if ended in done:
-                ended.result()  # raises why
-            raise late(f"there was no answer within {deadline(request):g} s: allow more time")
+        return await _unless_ended(request, result, left)
     finally:
         handle.cancel()
         result.cancel()
         with contextlib.suppress(BaseException):
             await result
+
+
+async def _unless_ended(request: Request, work: "asyncio.Future[Result]", left: float | None) -> Result:
+    async with watched(request) as ended:
+        done, _ = await asyncio.wait({work, ended}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if work in done:
+            return work.result()
+        if ended in done:
+            ended.result()  # raises why
+        raise late(f"there was no answer within {deadline(request):g} s: allow more time")
 
 
 @contextlib.asynccontextmanager

@@ -29,7 +29,7 @@ SEED_BITS = 53
 async def reply(request: Request, asked: Asked, form: Form) -> Response:
     """The answer to a request. Raises what the engine refuses it with, Refusal, and Gone."""
     end = end_of(deadline(request))
-    stream = await begin(request, lambda: _begin(context(request), asked, end))
+    stream = await begin(request, lambda: _begin(context(request), asked, end), left_until(end))
     try:
         said = Said(request, stream, asked, form)
         if not asked.streamed:
