@@ -286,12 +286,14 @@ def test_the_last_picture_waits_for_what_ends_with_the_engine(monkeypatch: pytes
 
 
 def test_fifty_boards_leave_nothing_behind(engine: lanes.Engine) -> None:
+    before = set(_instances)
     boards = [Board(engine) for _ in range(50)]
     assert publishers() == 1
     left = [weakref.ref(board) for board in boards]
     for board in boards:
         board.close()
     del boards, board
+    assert set(_instances) == before
     assert until(lambda: not publishers())
     assert until(lambda: gc.collect() >= 0 and not any(ref() for ref in left))
 

@@ -138,6 +138,7 @@ class View(anywidget.AnyWidget):
         if self._parts:  # one that was refused at the door has nothing to close
             with self._writing:
                 super().close()
+                self.layout.close()  # a widget of its own, which ipywidgets would keep
             for part in self._parts:
                 part.close()
             self._parts, self._acts = (), Acts({})
