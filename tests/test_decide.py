@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from company import WAIT, Ask, alone, bits, held, make, numbers, step_until, words
+from company import CLOSE, WAIT, Ask, alone, bits, held, make, numbers, step_until, words
 
 import lanes
 from lanes.engine import Engine
@@ -169,9 +169,9 @@ def test_label_probabilities_are_those_of_every_label_run_alone(arch: str) -> No
                 continue
             found = pending.result(WAIT)
             logs, firsts, total = oracle(loaded, prompt, labels)
-            np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=1e-5)
-            np.testing.assert_allclose(found.logits, firsts, rtol=0, atol=1e-5)
-            assert found.logsumexp == pytest.approx(total, abs=1e-5)
+            np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=CLOSE)
+            np.testing.assert_allclose(found.logits, firsts, rtol=0, atol=CLOSE)
+            assert found.logsumexp == pytest.approx(total, abs=CLOSE)
             assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-9)
             compared += len(labels)
     assert compared >= 40
@@ -189,9 +189,9 @@ def test_labels_that_share_beginnings_and_end_within_each_other_are_those_of_the
         for prompt in (words(64, 1) + ":", words(270, 2) + ":"):
             found = engine.score(prompt, labels).result(WAIT)
             logs, firsts, total = oracle(loaded, prompt, labels)
-            np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=1e-5)
-            np.testing.assert_allclose(found.logits, firsts, rtol=0, atol=1e-5)
-            assert found.logsumexp == pytest.approx(total, abs=1e-5)
+            np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=CLOSE)
+            np.testing.assert_allclose(found.logits, firsts, rtol=0, atol=CLOSE)
+            assert found.logsumexp == pytest.approx(total, abs=CLOSE)
             assert found.choice == labels[int(np.argmax(logs))]
 
 
@@ -201,8 +201,8 @@ def test_branches_with_long_labels_are_those_of_the_oracle(engine: Engine) -> No
     branches = [words(n, n) for n in (2, 30, 5)]
     for branch, found in zip(branches, engine.decide(text, branches, LONG).result(WAIT), strict=True):
         logs, _, total = oracle(loaded, text + branch, LONG)
-        np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=1e-5)
-        assert found.logsumexp == pytest.approx(total, abs=1e-5)
+        np.testing.assert_allclose(np.log(found.probabilities), logs, rtol=0, atol=CLOSE)
+        assert found.logsumexp == pytest.approx(total, abs=CLOSE)
 
 
 def test_the_choice_is_not_the_greedy_walk_where_they_part(llama: Engine) -> None:
