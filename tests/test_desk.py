@@ -14,6 +14,7 @@ from test_widgets import act
 import lanes
 from lanes_widgets import Desk
 from lanes_widgets.desk import past
+from lanes_widgets.desk.wishes import Raw, Typed
 from lanes_widgets.errand import NAME, Latest
 from lanes_widgets.front import module
 
@@ -491,6 +492,15 @@ def test_an_engine_that_closes_ends_what_was_asked() -> None:
     until(lambda: desk.frame["closed"] and desk.last)
     assert desk.last and desk.last.state == "closed" and desk.last.error
     desk.close()
+
+
+def test_a_long_question_is_cut_between_words() -> None:
+    said = "Review: The room was cold and the soup was colder.\nSentiment: "
+    assert Raw.read("Long ago. " + said, [" a"]).short == "…The room was cold and the soup was colder. Sentiment:"
+    assert Raw.read("x" * 100, [" a"]).short == "…" + "x" * 59
+    question: Any = {"name": "q", "kind": "noul", "instructions": said + said, "options": []}
+    typed = Typed.read("It.", False, [question], "codes", 1, None, False)
+    assert typed.short == "Review: The room was cold and the soup was colder.…"
 
 
 def test_the_front_end_of_the_desk_is_whole() -> None:

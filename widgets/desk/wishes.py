@@ -167,7 +167,12 @@ def _parsed(state: str) -> Value:
 
 
 def _clipped(text: str, end: bool = False) -> str:
+    """The beginning or the end of a text, at whole words where there are some."""
     words = " ".join(text.split())
     if len(words) <= _SHORT:
         return words
-    return f"…{words[1 - _SHORT :]}" if end else f"{words[: _SHORT - 1]}…"
+    if end:
+        cut = words[1 - _SHORT :]
+        return f"…{cut.partition(' ')[2] or cut}"
+    cut = words[: _SHORT - 1]
+    return f"{cut.rpartition(' ')[0] or cut}…"
