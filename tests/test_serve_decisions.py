@@ -336,7 +336,7 @@ OPEN: JSON = {"model": "default", "input": "hi", "questions": OPEN_QUESTIONS}
 THIRD: JSON = {"input": "hi", "questions": [{"id": "a", "type": "yes_no", "question": "So?"}]}
 
 
-@pytest.mark.parametrize("longer", [1, 10], ids=["beyond the context", "beyond any context"])
+@pytest.mark.parametrize("longer", [1, 4, 10], ids=["beyond the context", "far beyond it", "beyond any"])
 @pytest.mark.parametrize(
     ("path", "body", "where"),
     [
@@ -371,6 +371,14 @@ def test_what_does_not_fit_the_context_is_named(server: Server, path: str, body:
         message, code = said["detail"][0]["msg"], said["detail"][0]["type"]
     assert "context" in message
     assert code == "context_length_exceeded" or "question" in str(where)
+
+
+@pytest.mark.parametrize("length", [LONG * 4, LONG * 10], ids=["far beyond the context", "beyond any"])
+def test_what_is_far_too_long_is_never_put_to_the_model(server: Server, length: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lanes.serving.decide.endpoints.Asking", None)  # it reads a prompt once for every set of codes
+    assert post(server, "/v1/systemone", {**SYSTEM, "state": length}).status_code == 422
+    long = {"long": {"type": "choice", "criteria": {"a": length, "b": None}}}
+    assert post(server, "/v1/systemone", {**SYSTEM, "questions": long}).status_code == 422
 
 
 @pytest.mark.parametrize("model", ["jev-latest", "default", None])

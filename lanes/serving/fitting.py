@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 TOO_LONG = "context_length_exceeded"
 """The code of an error, by which clients know that a shorter prompt would do."""
 
+DOUBTFUL = 8
+"""Characters for each token of the context, above which a text hardly fits. A decision is read several times over."""
+
 
 def most_characters(engine: "Engine") -> int:
     """How many characters a prompt can have: the context's tokens, were each the longest. Waits for the tokenizer."""
@@ -33,13 +36,21 @@ def check_length(characters: int, most: int, where: Where) -> None:
         raise invalid(said, where, TOO_LONG)
 
 
+def check_text(engine: "Engine", text: str, most: int, where: Where) -> None:
+    """Raise a Refusal for a part of a prompt that cannot fit, or that is so long that counting its tokens pays."""
+    check_length(len(text), most, where)
+    context = engine.info.context
+    if len(text) > DOUBTFUL * context and is_too_long(engine, text):
+        raise invalid(f"this alone has more tokens than the context of {context}: shorten it", where, TOO_LONG)
+
+
 def characters(prompt: Text) -> int:
     """How long a prompt is without what a template adds."""
     return len(prompt) if isinstance(prompt, str) else sum(len(message["content"]) for message in prompt)
 
 
 def is_too_long(engine: "Engine", prompt: Text) -> bool:
-    """Whether it is for its length that the engine refused this prompt."""
+    """Whether the engine refuses this prompt for its length."""
     try:
         return engine.use_tokenizer(lambda tokenizer: len(encode(tokenizer, prompt))) >= engine.info.context
     except InvalidRequest:

@@ -16,7 +16,7 @@ from lanes.serving.decide.dialect import Asked, Body, Dialect, field
 from lanes.serving.decide.options import OPTIONS
 from lanes.serving.decide.systemone import SYSTEM_ONE
 from lanes.serving.errors import Refusal, invalid, missing
-from lanes.serving.fitting import TOO_LONG, check_length
+from lanes.serving.fitting import TOO_LONG, check_text
 from lanes.serving.generate.asked import check_model
 from lanes.serving.reading import parse
 
@@ -87,13 +87,12 @@ class Asking:
         return await (await asyncio.to_thread(self._call.start, True))
 
 
-def check_lengths(asked: Asked, most: int) -> None:
-    """Raise a Refusal where the state or a question has more characters than any prompt can."""
-    check_length(len(shown(asked.state, asked.field)), most, (asked.field,))
+def check_lengths(engine: "Engine", asked: Asked, most: int) -> None:
+    """Raise a Refusal where the state or a question is so long that it need not be put to the model to be refused."""
+    check_text(engine, shown(asked.state, asked.field), most, (asked.field,))
     for one in asked.questions:
-        own = len(shown(one.question.instructions, "instructions"))
-        own += sum(len(option.key) + len(option.text) for option in one.question.options)
-        check_length(own, most, one.where)
+        options = [text for option in one.question.options for text in (option.key, option.text)]
+        check_text(engine, "\n".join([shown(one.question.instructions, "instructions"), *options]), most, one.where)
 
 
 def blame(engine: "Engine", asked: Asked, error: InvalidRequest) -> Refusal:

@@ -52,7 +52,7 @@ async def _answer(request: Request, dialect: Dialect[Any], raw: dict[str, Any]) 
     engine = shared.engine
     body, asked = await asyncio.to_thread(read, dialect, raw)
     check_served(engine, body.model)
-    await asyncio.to_thread(lambda: check_lengths(asked, shared.most_characters))
+    await asyncio.to_thread(lambda: check_lengths(engine, asked, shared.most_characters))
     try:
         left = left_until(end)
         answers = await hold(request, await asyncio.to_thread(Asking, engine, asked, left), left)
