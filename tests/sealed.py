@@ -17,15 +17,21 @@ from lanes.receipts.canonical import encode, sha256
 Change = Callable[[dict[str, Any]], object]
 NOTEBOOK = "turns.ipynb"
 CELLS = [
+    "size = 8",
     "from lanes import receipts",
+    "REPEATS, WORDS = {8: (4, 1), 9: (40, 2)}[size]",
     'receipt = receipts.begin("turns", "One sentence.")',
     'receipt.check("nothing is left", 0, 0)\nreceipt.equal("bits", ["a"], ["a"])',
     'ratio = receipt.ratio("beside over idle", ("beside", "seconds"), ("idle", "seconds"))\n'
     'assert receipt.within("beside is cheap", "beside over idle", high=3.0)',
+    'await receipt.measure({"idle": idle, "beside": beside}, repeats=REPEATS)',
+    'if size == 8:\n    receipt.not_run("on a GPU: there is none")\nelse:\n    receipt.not_run("on a CPU")',
+    'receipt.prompt("question", "Is it so?")',
     'for word in "ab":\n    receipt.check("may not run", 1, 1)',
+    'later = [lambda: receipt.check("nor this", 1, 1) for _ in "ab"]\nyes = later and receipt.check("nor that", 1, 1)',
     "%matplotlib inline",
 ]
-"""What the notebook of `sealed` holds: it promises two checks, a ratio and a range, and nothing else for sure."""
+"""The notebook of `drafted`: it promises two checks, a ratio, a range, four repeats, a prompt, and what was not run."""
 
 
 def write_notebook(path: Path, cells: list[str]) -> Path:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,102 @@ def test_a_measurement_that_is_broken_off_counts_for_nothing_and_is_told(draft: 
     assert receipts.verify(draft.close(tmp_path)).ok
 
 
+def test_an_arm_that_is_cancelled_from_inside_is_a_failed_attempt(draft: receipts.Draft):
+    async def gone() -> None:
+        raise asyncio.CancelledError
+
+    measure(draft, repeats=2, warmups=0, a=gone, b=giving(None))
+    failed = [(sample.arm, sample.error) for sample in draft.record().samples if not sample.ok]
+    assert failed == [("a", "CancelledError:")] * 2
+
+
+def test_a_late_attempt_has_ended_before_the_next_one_begins(draft: receipts.Draft):
+    events: list[str] = []
+
+    async def late() -> None:
+        events.append("begins")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            events.append("ends")
+
+    measure(draft, repeats=2, warmups=0, timeout=0.01, a=late)
+    assert events == ["begins", "ends"] * 2
+    assert {sample.error for sample in draft.record().samples} == {"TimeoutError: no result after 0.01 s"}
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        (ValueError("half \udcff"), r"ValueError: half \\udcff"),
+        (ValueError("\x1b[2J"), r"ValueError: \\x1b\[2J"),
+        (Mute(), r"Mute: its words cannot be had \(ValueError\)"),
+        ({"tokens": 1, "seconds": 5e-324}, "tokens over seconds must be a finite number"),
+        ({"a\nb": 1}, "a value's name must be a text on one line"),
+        ({"\ud800": 1}, "a value's name must be a text on one line"),
+    ],
+)
+def test_an_odd_attempt_is_kept_as_a_failure_and_the_others_go_on(
+    draft: receipts.Draft, tmp_path: Path, gives: Any, why: str
+):
+    async def odd() -> Any:
+        if isinstance(gives, Exception):
+            raise gives
+        return gives
+
+    measure(draft, repeats=2, warmups=0, a=odd, b=giving(None))
+    samples = draft.record().samples
+    assert [sample.ok for sample in samples] == [False, True, True, False]
+    assert re.search(why, samples[0].error or "")
+    draft.check("something", 1, 1)
+    assert receipts.verify(draft.close(tmp_path)).ok
+
+
+def test_nothing_is_measured_or_sealed_while_arms_run(draft: receipts.Draft, tmp_path: Path):
+    begun: list[int] = []
+
+    async def arm() -> None:
+        begun.append(1)
+        await asyncio.sleep(0)
+
+    async def both() -> None:
+        first = asyncio.ensure_future(draft.measure({"a": arm}, repeats=2))
+        while not begun:
+            await asyncio.sleep(0)
+        with pytest.raises(InvalidRequest, match="two groups of arms cannot be measured at once: the arms a still run"):
+            await draft.measure({"b": arm}, repeats=2)
+        with pytest.raises(InvalidRequest, match="it cannot be sealed: the arms a still run"):
+            draft.close(tmp_path)
+        await first
+        await draft.measure({"b": arm}, repeats=2)
+
+    asyncio.run(both())
+    draft.check("something", 1, 1)
+    assert receipts.verify(draft.close(tmp_path)).ok
+    assert [arm.group for arm in draft.record().arms] == [0, 1]
+
+
+def test_many_threads_seal_one_receipt(draft: receipts.Draft, tmp_path: Path):
+    draft.check("something", 1, 1)
+    with ThreadPoolExecutor(8) as pool:
+        paths = set(pool.map(lambda _: draft.close(tmp_path), range(16)))
+    assert paths == set(tmp_path.glob("*.json")) and len(paths) == 1
+
+
+def test_a_folder_that_takes_no_file_leaves_the_receipt_to_be_saved_elsewhere(draft: receipts.Draft, tmp_path: Path):
+    draft.check("something", 1, 1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidRequest, match=r"the folder file takes no file: .*; give another one"):
+        draft.close(tmp_path / "file")
+    assert receipts.verify(draft.close(tmp_path / "folder")).ok
+
+
 def test_how_busy_the_waiting_thread_was_is_on_record(project: Checkout):
     idle, busy = receipts.begin("idle", "One sentence."), receipts.begin("busy", "One sentence.")
 
@@ -286,6 +383,9 @@ def test_a_wrong_beginning_is_refused(project: Checkout, options: dict[str, Any]
         receipts.begin(**{"topic": "turns", "claim": "One sentence.", **options})
 
 
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+DEEP = json.loads("[" * 50 + "]" * 50)
 WRONG: list[tuple[Callable[[Any], Any], str]] = [
     (lambda draft: draft.check("", 1, 1), "name must be a text on one line"),
     (lambda draft: draft.check("two\nlines", 1, 1), "name must be a text on one line"),
@@ -310,7 +410,19 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
         "kind must be 'pairs' or 'medians'",
     ),
     (lambda draft: draft.not_run(""), "sentence must be a text on one line"),
-    (lambda draft: draft.prompt("words", b"abc"), "prompt is of type bytes"),
+    (lambda draft: draft.prompt("words", b"abc"), "a prompt is a text or a list of messages, not bytes"),
+    (lambda draft: draft.prompt("words", 5), "a prompt is a text or a list of messages, not int"),
+    (lambda draft: draft.prompt("words", [{"role": b"user"}]), "prompt.0.role is of type bytes"),
+    (lambda draft: draft.check("huge", 10**5000, 1), "expected is a whole number beyond 1e.100: give it as a text"),
+    (lambda draft: draft.check("deep", DEEP, DEEP), "expected.0.*is nested too deeply: 30 levels are allowed"),
+    (lambda draft: draft.check("endless", LOOP, LOOP), "expected.0.*is nested too deeply"),
+    (lambda draft: draft.check("hidden\u200b", 1, 1), "name must be a text on one line"),
+    (lambda draft: draft.within("range", 5, high=1), "figure must be a ratio's name or"),
+    (lambda draft: draft.within("range", ("a", 1), high=1), "a part of figure must be a text"),
+    (lambda draft: draft.uses("other", "a model"), "an engine is a lanes.Engine, not 'a model'"),
+    (lambda draft: draft.reply("words", None), "a reply is a stream, not None"),
+    (lambda draft: draft.close(5), "a path must be a text or a Path, not 5"),
+    (lambda draft: draft.close("no\0where"), "a path cannot hold the character NUL"),
     (measure, "arms must be async functions by name"),
     (lambda draft: measure(draft, b=3), "the arm 'b' must be an async function"),
     (lambda draft: measure(draft, a=giving(None)), "the arm 'a' was measured already"),
@@ -396,9 +508,10 @@ def test_canonical_text_knows_no_nan(value: Any):
 
 
 def test_a_lone_surrogate_is_refused(draft: receipts.Draft, tmp_path: Path):
-    draft.check("half", "\ud800", "\ud800")
-    with pytest.raises(InvalidRequest, match="holds what JSON does not know"):
-        draft.close(tmp_path)
+    for half in ("\ud800", {"\ud800": 1}, ["\ud800"]):
+        with pytest.raises(InvalidRequest, match=r"half of a surrogate pair|keys must be texts"):
+            draft.check("half", half, half)
+    assert receipts.verify(draft.close(tmp_path)).words, "it was not spoilt by what was refused"
 
 
 def test_notebooks_are_found_where_the_project_keeps_them(project: Checkout, tmp_path: Path, monkeypatch):

@@ -26,7 +26,8 @@ def folder(project: Checkout, tmp_path: Path) -> Path:
     folder = tmp_path / "receipts"
     first = drafted().close(folder)
     shutil.copy(forged(first, edit("environment", "cpu", to="Another <CPU>")), folder)
-    shutil.copy(forged(first, edit("claim", to="Another sentence.")), folder)
+    other = {"claim": "Another sentence.", "notebook": None}  # the notebook says which claim it is about
+    shutil.copy(forged(first, lambda value: value.update(other)), folder)
     shutil.copy(forged(first, edit("ratios", 0, "value", to=0.5)), folder)
     shutil.rmtree(folder / "forged")
     project.commit("second")

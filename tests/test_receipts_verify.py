@@ -1,6 +1,7 @@
 """Receipts that were tampered with: every way is caught, and what is said names the field."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -13,7 +14,10 @@ from lanes import receipts
 from lanes.errors import InvalidRequest
 from lanes.models.default import NAME, PARCEL
 from lanes.receipts import source
+from lanes.receipts.aggregates import aggregates, ratio
 from lanes.receipts.canonical import LARGEST, encode
+from lanes.receipts.promises import promises
+from lanes.receipts.shapes import Record
 
 
 @pytest.fixture
@@ -76,6 +80,40 @@ def forget_error(value: dict[str, Any]) -> None:
 def replace_error(value: dict[str, Any]) -> None:
     failed = next(sample for sample in value["samples"] if not sample["ok"])
     failed.update(ok=True, error=None, values={"seconds": 1.0})
+
+
+def follow(value: dict[str, Any]) -> None:
+    """Make figures, ratios and ranges follow from the samples again."""
+    record = Record.model_validate_json(encode(value))
+    found = aggregates(record.arms, record.samples)
+    own = record.ratios[0]
+    again = ratio(own.name, own.numerator, own.denominator, own.kind, record.arms, record.samples)
+    value["aggregates"] = {
+        arm: {name: figures.model_dump(mode="json") for name, figures in of.items()} for arm, of in found.items()
+    }
+    value["ratios"][0] = again.model_dump(mode="json")
+    value["checks"][2]["observed"] = again.value
+    value["checks"][3]["observed"] = found["idle"]["seconds"].p95
+
+
+def medians(value: dict[str, Any]) -> None:
+    value["ratios"][0]["kind"] = "medians"
+    follow(value)
+
+
+def fewer_repeats(value: dict[str, Any]) -> None:
+    value["samples"] = [sample for sample in value["samples"] if sample["repeat"] < 4]
+    for arm in value["arms"]:
+        arm["repeats"] = 3
+    follow(value)
+
+
+def counted_warmup(value: dict[str, Any]) -> None:
+    for sample in value["samples"]:
+        sample["warmup"] = False
+    for arm in value["arms"]:
+        arm.update(repeats=5, warmups=0)
+    follow(value)
 
 
 def fail_check(value: dict[str, Any]) -> None:
@@ -205,6 +243,78 @@ TAMPERED: dict[str, tuple[Change, str]] = {
         edit("project", "commit", to=None),
         r"project: commit, dirty and tree are known together",
     ),
+    "a range without ends": (
+        lambda value: (
+            value["checks"][3]["expected"].update(low=None, high=None)
+            or value["checks"][3]["evidence"].update(low=None, high=None)
+        ),
+        r"checks\.3\.evidence: a range needs an end",
+    ),
+    "a range that the notebook does not state": (
+        lambda value: (
+            value["checks"][2]["expected"].update(high=30.0) or value["checks"][2]["evidence"].update(high=30.0)
+        ),
+        r"checks\.2\.evidence\.high: recorded 30\.0, the code of turns\.ipynb says 3\.0",
+    ),
+    "a range of a figure that the notebook does not name": (
+        lambda value: value["checks"][2].update(
+            observed=value["aggregates"]["idle"]["seconds"]["p95"],
+            evidence={"kind": "range", "figure": ["idle", "seconds", "p95"], "low": None, "high": 3.0},
+        ),
+        r"checks\.2\.evidence\.figure: recorded .*says \[\"beside over idle\"\]",
+    ),
+    "digests taken away": (
+        edit("checks", 1, "evidence", to={"kind": "value"}),
+        r"checks\.1\.evidence\.kind: recorded \"value\", the code of turns\.ipynb says \"digests\"",
+    ),
+    "both sides of a check": (
+        lambda value: value["checks"][0].update(expected=7, observed=7),
+        r"checks\.0\.expected: recorded 7, the code of turns\.ipynb says 0",
+    ),
+    "the kind of a ratio, and its value": (
+        medians,
+        r"ratios\.0\.kind: recorded \"medians\", the code of turns\.ipynb says \"pairs\"",
+    ),
+    "a repeat that is gone everywhere": (
+        fewer_repeats,
+        r"arms\.0\.repeats: recorded 3, the code of turns\.ipynb says 4",
+    ),
+    "a warm-up that is counted everywhere": (
+        counted_warmup,
+        r"arms\.0\.repeats: recorded 5, the code of turns\.ipynb says 4",
+    ),
+    "the claim": (edit("claim", to="Another."), r"claim: recorded \"Another\.\", the code of turns\.ipynb says \"One"),
+    "the topic": (edit("topic", to="other"), r"topic: recorded \"other\", the code of turns\.ipynb says \"turns\""),
+    "what was not run": (edit("not_run", to=[]), r"not_run: turns\.ipynb puts 'on a GPU: there is none' on record"),
+    "a prompt that is gone": (edit("prompts", to=[]), r"prompts: turns\.ipynb puts 'question' on record"),
+    "other words of a prompt": (
+        edit("prompts", 0, "text", to="Is it not so?"),
+        r"prompts\.0\.sha256: recorded \"\w+\", the text gives \"",
+    ),
+    "lists too deep": (
+        edit("parameters", "more", to=json.loads("[" * 250 + "]" * 250)),
+        r"parameters\.more\.0\S*: it is nested too deeply",
+    ),
+    "a keyword for a parameter": (edit("parameters", "import", to=1), r"parameters\.import: .*name of a variable"),
+    "a name that breaks lines": (
+        edit("checks", 3, "name", to="a\nok"),
+        r"checks\.3\.name: .*one line of printable text",
+    ),
+    "a name that hides something": (edit("checks", 3, "name", to="idle\u200b"), r"checks\.3\.name: .*one line of"),
+    "a claim that moves the cursor": (edit("claim", to="One\x1b[2J."), r"claim: .*one line of printable text"),
+    "a key that hides what is said of it": (
+        edit("checks", 0, "\x1b[2K\nfile: holds", to=1),
+        r"checks\.0\.\\x1b\[2K\\nfile: holds: it is unknown",
+    ),
+    "seconds below 0": (edit("made", "seconds", to=-5.0), r"made\.seconds: "),
+    "a load below 0": (edit("environment", "load", "others", to=-1.0), r"environment\.load\.others: "),
+    "a day of no calendar": (edit("made", "at", to="2026-02-31T00:00:00Z"), r"made\.at: "),
+    "a time before its commit": (
+        edit("made", "at", to="1999-01-01T00:00:00Z"),
+        r"made\.at: recorded 1999-\S+, but its commit was made on",
+    ),
+    "a time to come": (edit("made", "at", to="2999-01-01T00:00:00Z"), r"made\.at: recorded 2999-\S+, which is in the"),
+    "a version": (edit("project", "version", to="99.0"), r"project\.version: recorded 99\.0, these sources are lanes"),
     "numbers that overflow": (edit("samples", 2, "values", "tokens", to=10**400), r"samples\.2\.values\.tokens"),
 }
 
@@ -263,8 +373,13 @@ def test_what_is_no_receipt_is_refused(tmp_path: Path, data: bytes, why: str):
 
 
 @pytest.mark.parametrize(
-    "data", [b"{", b'{"a":' * 100_000, b'{"a":"\xff"}', b"{}"], ids=["open", "deep", "bytes", "empty"]
-)
+    "data",
+    [
+        b"{", b'{"a":' * 100_000, b'{"a":' + b"[" * 300 + b"]" * 300 + b"}", b'{"a":"\xff"}', b'{"a":"\\ud800"}',
+        b'{"a":' + b"9" * 5000 + b"}", b"{}",
+    ],
+    ids=["open", "deep", "too deep for one reader alone", "bytes", "half a pair", "huge", "empty"],
+)  # fmt: skip
 def test_broken_json_does_not_hold(tmp_path: Path, data: bytes):
     assert said(written(tmp_path, data))
 
@@ -273,6 +388,47 @@ def test_no_file_is_refused(tmp_path: Path):
     for place in (tmp_path / "nothing.json", tmp_path):
         with pytest.raises(InvalidRequest, match="cannot be read"):
             receipts.verify(place)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.json")
+    for place, why in ((tmp_path / "pipe.json", "it is no file"), (5, "a path must be"), ("a\0b", "NUL")):
+        with pytest.raises(InvalidRequest, match=why):
+            receipts.verify(place)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_link_to_a_receipt_is_that_receipt(path: Path, tmp_path: Path):
+    (tmp_path / "link").mkdir()
+    link = tmp_path / "link" / path.name
+    link.symlink_to(path)
+    assert receipts.verify(link).ok
+
+
+def test_letters_that_look_like_others_are_told(path: Path):
+    verdict = receipts.verify(forged(path, edit("checks", 3, "name", to="idl\u0435 p95")))
+    told = "checks.3.name: it has CYRILLIC SMALL LETTER IE, which may look like another letter"
+    assert verdict.ok and told in verdict.words
+    assert not any("look like" in word for word in receipts.verify(path).words)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit("checks", 2, "observed", to="abc"),
+        edit("checks", 2, "observed", to=None),
+        edit("checks", 2, "evidence", "high", to=None),
+        edit("checks", 0, "observed", to="0\n\x1b[2Jok  another check"),
+        edit("aggregates", to={}),
+        edit("samples", 2, "values", "seconds", to=-1e99),
+    ],
+    ids=["text", "none", "no end", "lines", "no figures", "below 0"],
+)
+def test_a_file_that_lies_can_be_shown_and_compared(path: Path, change: Change):
+    forgery = forged(path, change)
+    found = receipts.read(forgery)
+    shown = repr(found) + found.facts() + repr(receipts.compare([forgery]))
+    assert found._repr_html_() and not receipts.verify(forgery).ok
+    assert "\x1b" not in shown and "\nok  another check" not in shown
 
 
 # --- the code --------------------------------------------------------------------------------------------------------
@@ -372,6 +528,36 @@ def test_a_notebook_with_other_code_is_found(path: Path, project: Checkout):
     verdict = receipts.verify(forged(path, edit("project", "commit", to=project.git("rev-parse", "HEAD"))))
     assert [finding.field for finding in verdict.findings] == ["notebook.sha256"]
     assert receipts.verify(path, any_commit=True, notebooks=project.root).ok
+
+
+def test_another_notebook_that_begins_no_receipt_is_found(path: Path, project: Checkout):
+    other = write_notebook(project.root / "others" / "other.ipynb", ["1"])
+    change = edit("notebook", to={"name": other.name, "sha256": source.code_hash(other.read_bytes())})
+    found = [str(finding) for finding in receipts.verify(forged(path, change), notebooks=other.parent).findings]
+    assert found == ["notebook.name: other.ipynb begins no receipt, so another one made this"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"no json", b"[]", b"[" * 100_000, b'{"cells":[{"cell_type":"code","source":"\\ud800"}]}', b"\xff\xfe"]
+)
+def test_a_notebook_that_cannot_be_read_is_found(path: Path, project: Checkout, data: bytes):
+    shutil.rmtree(project.root / ".git")
+    project.notebook.write_bytes(data)
+    (line,) = said(path)
+    assert re.match(r"notebook\.sha256: recorded \w{12}, turns\.ipynb here is no notebook", line)
+
+
+def test_the_recorded_parameters_say_what_a_notebook_promises():
+    def of(size: int) -> dict[str, dict[str, Any]]:
+        return {f"{one.kind} {one.name}": one.facts for one in promises(CELLS, {"size": size})}
+
+    assert of(8)["arms idle"] == {"repeats": 4, "warmups": 1} and of(9)["arms beside"]["repeats"] == 40
+    assert "not_run on a CPU" not in of(8) and "not_run on a CPU" in of(9)
+    assert not any("may not run" in one or "nor" in one for one in of(8)), "nothing that may not run is promised"
+    assert not list(promises([*CELLS, 'receipts.begin("more", "Two.")'], {"size": 8}))
+    changed = [*CELLS, "size = 9"]
+    assert "arms idle" in {f"{one.kind} {one.name}" for one in promises(changed, {"size": 8})}
+    assert all("repeats" not in one.facts for one in promises(changed, {"size": 8})), "it is set twice, so unknown"
 
 
 def test_outputs_do_not_count_as_code(path: Path, project: Checkout):

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lanes import checks
 from lanes.errors import InvalidRequest
-from lanes.receipts.fields import LARGEST, Number, Numbers
+from lanes.receipts import door
+from lanes.receipts.fields import LARGEST, Number, Numbers, one_line
 from lanes.receipts.shapes import Arm, Sample
 
 Work: TypeAlias = Callable[[], Awaitable[Any]]
@@ -66,12 +67,32 @@ async def attempt(work: Work, timeout: float) -> tuple[dict[str, Number | Number
     """What one attempt gave, and why it failed."""
     start = time.perf_counter()
     try:
-        found = await asyncio.wait_for(work(), timeout)
-        return values(found, time.perf_counter() - start), None
-    except asyncio.TimeoutError as error:  # not yet TimeoutError itself in Python 3.10
-        return {}, _told(error) if str(error) else f"TimeoutError: no result after {timeout:g} s"
+        task = asyncio.ensure_future(work())
     except Exception as error:
         return {}, _told(error)
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+    except asyncio.CancelledError:  # a measurement that is cancelled takes its attempt with it
+        await _ended(task, timeout)
+        raise
+    seconds = time.perf_counter() - start
+    if not task.done():
+        await _ended(task, timeout)
+        return {}, f"TimeoutError: no result after {timeout:g} s"
+    try:
+        return values(task.result(), seconds), None
+    except asyncio.CancelledError as error:  # the arm's own: a cancelled measurement does not come here
+        return {}, _told(error)
+    except Exception as error:
+        return {}, _told(error)
+
+
+async def _ended(task: "asyncio.Future[Any]", timeout: float) -> None:
+    """Cancel a task, and wait until it has ended; one that does not is left to itself."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=timeout)
+    if task.done() and not task.cancelled():
+        task.exception()  # else asyncio complains that nobody asked
 
 
 def values(found: Any, seconds: float) -> dict[str, Number | Numbers]:
@@ -87,7 +108,7 @@ def values(found: Any, seconds: float) -> dict[str, Number | Numbers]:
     if isinstance(whole, tuple) or whole <= 0:
         raise InvalidRequest(f"seconds must be one number above 0, not {whole}")
     if not isinstance(tokens, tuple):
-        own.setdefault(f"tokens{RATE}", tokens / whole)
+        own.setdefault(f"tokens{RATE}", _number("tokens over seconds", tokens / whole))
     if wrong := next(unlike(own), None):
         raise InvalidRequest(f"{wrong[0]} {wrong[1]}")
     return own
@@ -109,9 +130,7 @@ def unlike(values: Mapping[str, Number | Numbers]) -> Iterator[tuple[str, str]]:
 
 
 def _name(name: Any) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= 200:
-        raise InvalidRequest(f"a value's name must be a text of 1 to 200 characters, not {name!r}")
-    return name
+    return door.line("a value's name", name)
 
 
 def _value(name: str, value: Any) -> Number | Numbers:
@@ -133,5 +152,9 @@ def _number(name: str, value: Any) -> Number:
 
 def _told(error: BaseException) -> str:
     """An error on one line, without the folders of this machine."""
-    line = " ".join(f"{type(error).__name__}: {error}".split())
+    try:
+        said = str(error)
+    except Exception as wrong:
+        said = f"its words cannot be had ({type(wrong).__name__})"
+    line = one_line(" ".join(f"{type(error).__name__}: {said}".split()))
     return re.sub(r"(?:[A-Za-z]:)?(?:[\\/][\w.@~+-]+)+[\\/]", ".../", line)[:LONGEST_ERROR]

@@ -14,9 +14,10 @@ from lanes.errors import InvalidRequest
 from lanes.receipts import door
 from lanes.receipts.aggregates import aggregates, figure, ratio
 from lanes.receipts.arms import schedule, unlike
-from lanes.receipts.canonical import MISSING, differences, encode
+from lanes.receipts.canonical import MISSING, differences, encode, sha256
 from lanes.receipts.evidence import again
-from lanes.receipts.shapes import Ratio, Record, Sample
+from lanes.receipts.fields import one_line
+from lanes.receipts.shapes import PromptFacts, Range, Ratio, Record, Sample
 
 
 class Finding(NamedTuple):
@@ -26,7 +27,7 @@ class Finding(NamedTuple):
     says: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.says}"
+        return one_line(f"{self.field}: {self.says}")
 
 
 def audit(record: Record) -> tuple[Finding, ...]:
@@ -47,6 +48,8 @@ def _findings(record: Record) -> Iterator[Finding]:
     for at, own in enumerate(record.ratios):
         yield from _ratio(f"ratios.{at}", own, record, ratios)
     yield from _checks(record, ratios)
+    for at, prompt in enumerate(record.prompts):
+        yield from _prompt(f"prompts.{at}", prompt)
 
 
 def _names(record: Record) -> Iterator[Finding]:
@@ -140,6 +143,8 @@ def _checks(record: Record, ratios: Sequence[Ratio]) -> Iterator[Finding]:
     except (ValueError, OverflowError):
         found = {}
     for at, check in enumerate(record.checks):
+        if isinstance(check.evidence, Range):
+            yield from _range(f"checks.{at}.evidence", check.evidence)
         try:
             right = again(check, lambda path: figure(path, found, ratios))
         except InvalidRequest as error:
@@ -151,6 +156,21 @@ def _checks(record: Record, ratios: Sequence[Ratio]) -> Iterator[Finding]:
         if not (check.passed and right.passed):
             told = f"expected {shown(right.expected)}, observed {shown(right.observed)}"
             yield Finding(f"checks.{at}.passed", f"{check.name!r} did not pass: {told}")
+
+
+def _range(path: str, own: Range) -> Iterator[Finding]:
+    try:
+        door.check_range(own.low, own.high)
+    except InvalidRequest as error:
+        yield Finding(path, str(error))
+
+
+def _prompt(path: str, own: PromptFacts) -> Iterator[Finding]:
+    """A prompt whose words were kept has their hash and length."""
+    if own.text is not None:
+        found = {"sha256": sha256(own.text), "characters": len(own.text)}
+        there = {"sha256": own.sha256, "characters": own.characters}
+        yield from _unlike(path, there, found, "the text gives")
 
 
 def _unlike(path: str, there: Any, here: Any, source: str) -> Iterator[Finding]:

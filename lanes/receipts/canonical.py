@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lanes.errors import InvalidRequest
+from lanes.receipts.fields import LARGEST as MOST
 
 LARGEST = 1 << 20
 """Bytes that a receipt may have."""
+DEEPEST = 60
+"""Lists and mappings within each other that a receipt may have: every reader of JSON gets so far."""
 
 
 class Malformed(ValueError):
@@ -41,9 +44,12 @@ def decode(data: bytes) -> Any:
         raise Malformed("file", "it is nested too deeply") from None
     except ValueError as error:
         raise Malformed("file", f"it is no JSON in UTF-8: {error}") from None
-    if odd := next(_odd(value, ""), None):
-        raise Malformed(odd, "NaN and infinities are no numbers of JSON")
-    own = encode(value)
+    if odd := next(_odd(value, "", DEEPEST), None):
+        raise Malformed(*odd)
+    try:
+        own = encode(value)
+    except UnicodeEncodeError:
+        raise Malformed("file", "it has half of a surrogate pair, which is no text") from None
     if own != data:
         at = next((at for at, (a, b) in enumerate(zip(own, data, strict=False)) if a != b), min(len(own), len(data)))
         raise Malformed("file", f"it is not in canonical form from byte {at} on (keys sorted, no spaces, UTF-8)")
@@ -55,13 +61,20 @@ def sha256(data: bytes | str) -> str:
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
-def plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any, depth: int = DEEPEST // 2) -> Any:
     """The value as JSON knows it: numpy numbers and arrays as numbers and lists, tuples as lists.
 
-    Raises InvalidRequest for what JSON does not know, NaN and infinities included.
+    Raises InvalidRequest for what JSON does not know, NaN and infinities included, and for what no reader could hold:
+    whole numbers beyond 1e100, halves of surrogate pairs, more than `depth` lists and mappings within each other.
     """
+    if depth < 0:
+        raise InvalidRequest(f"{name[:60]}... is nested too deeply: {DEEPEST // 2} levels are allowed")
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         value = value.tolist()
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MOST:
+        raise InvalidRequest(f"{name} is a whole number beyond {float(MOST):g}: give it as a text")
+    if isinstance(value, str) and not _is_text(value):
+        raise InvalidRequest(f"{name} has half of a surrogate pair, which is no text: decode it with errors='replace'")
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -69,11 +82,11 @@ def plain(name: str, value: Any) -> Any:
             raise InvalidRequest(f"{name} is {value}, which JSON does not know: give a finite number, or None")
         return value
     if isinstance(value, Mapping):
-        if odd := next((key for key in value if not isinstance(key, str)), None):
+        if odd := next((key for key in value if not isinstance(key, str) or not _is_text(key)), None):
             raise InvalidRequest(f"{name} has the key {odd!r}: keys must be texts")
-        return {key: plain(f"{name}.{key}", own) for key, own in value.items()}
+        return {key: plain(f"{name}.{key}", own, depth - 1) for key, own in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [plain(f"{name}.{at}", own) for at, own in enumerate(value)]
+        return [plain(f"{name}.{at}", own, depth - 1) for at, own in enumerate(value)]
     raise InvalidRequest(f"{name} is of type {type(value).__name__}: give numbers, texts, lists and mappings of them")
 
 
@@ -117,13 +130,21 @@ def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _odd(value: Any, path: str) -> Iterator[str]:
-    """The paths of numbers that are not finite."""
+def _is_text(text: str) -> bool:
+    """Whether UTF-8 can hold it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _odd(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """The paths of numbers that are not finite, and of what lies too deep."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield path.lstrip(".") or "file"
-    elif isinstance(value, dict):
-        for key, own in value.items():
-            yield from _odd(own, f"{path}.{key}")
-    elif isinstance(value, list):
-        for at, own in enumerate(value):
-            yield from _odd(own, f"{path}.{at}")
+        yield path.lstrip(".") or "file", "NaN and infinities are no numbers of JSON"
+    elif isinstance(value, dict | list) and depth < 1:
+        yield path.lstrip("."), f"it is nested too deeply, {DEEPEST} levels are allowed"
+    elif isinstance(value, dict | list):
+        for key, own in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _odd(own, f"{path}.{key}", depth - 1)

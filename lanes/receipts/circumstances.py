@@ -3,11 +3,12 @@
 Times are seconds, memory is bytes, hashes are lower hex.
 """
 
+from datetime import datetime
 from typing import Annotated
 
-from pydantic import JsonValue, StringConstraints
+from pydantic import AfterValidator, JsonValue, StringConstraints
 
-from lanes.receipts.fields import Count, Name, Sha1, Sha256, Shape
+from lanes.receipts.fields import Amount, Count, Name, Sha1, Sha256, Shape
 
 
 class ModelFacts(Shape):
@@ -46,11 +47,11 @@ class Load(Shape):
     that the thread which awaited the samples used meanwhile: near 0 where it was idle; None where nothing was measured.
     """
 
-    before: float | None
-    after: float | None
-    others: float
-    seconds: float
-    main_thread: float | None
+    before: Amount | None
+    after: Amount | None
+    others: Amount
+    seconds: Amount
+    main_thread: Amount | None
 
 
 class Environment(Shape):
@@ -83,8 +84,15 @@ class Project(Shape):
     sources_sha256: Sha256
 
 
+def _moment(text: str) -> str:
+    datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")  # raises ValueError for a day or an hour that no calendar has
+    return text
+
+
 class Made(Shape):
     """When it was sealed (UTC), and the seconds from its beginning."""
 
-    at: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-    seconds: float
+    at: Annotated[
+        str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z$"), AfterValidator(_moment)
+    ]
+    seconds: Amount

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from keyword import iskeyword
+from pathlib import Path
 from typing import Any
 
 from lanes import checks
 from lanes.errors import InvalidRequest
 from lanes.receipts.canonical import plain
-from lanes.receipts.fields import Number
+from lanes.receipts.fields import Number, is_line
 
 LONGEST = 200
 """Characters of a name or a digest."""
@@ -15,7 +16,7 @@ LONGEST = 200
 
 def line(what: str, text: Any, longest: int = LONGEST) -> str:
     """A text on one line."""
-    if not isinstance(text, str) or not text.strip() or len(text) > longest or not text.isprintable():
+    if not isinstance(text, str) or len(text) > longest or not is_line(text):
         raise InvalidRequest(f"{what} must be a text on one line, of 1 to {longest} characters, not {_short(text)}")
     return text
 
@@ -45,6 +46,33 @@ def digests(what: str, given: Any) -> list[str]:
     return [line(f"{what}.{at}", own) for at, own in enumerate(found)]
 
 
+def figure(path: Any) -> list[str]:
+    """The path of a figure: a ratio's name, or arm, value and figure; the median where none is said."""
+    if isinstance(path, str):
+        return [line("figure", path)]
+    if not isinstance(path, Sequence) or not path:
+        raise InvalidRequest(f"figure must be a ratio's name or (arm, value, figure), not {_short(path)}")
+    found = [line("a part of figure", part) for part in path]
+    return [*found, "median"] if len(found) == 2 else found
+
+
+def path(given: Any) -> Path:
+    """The place of a file or folder."""
+    try:
+        found = Path(given)
+    except TypeError:
+        raise InvalidRequest(f"a path must be a text or a Path, not {_short(given)}") from None
+    if "\0" in str(found):
+        raise InvalidRequest("a path cannot hold the character NUL")
+    return found
+
+
+def has(what: str, given: Any, *names: str) -> None:
+    """Refuse what is not of a kind that has these attributes."""
+    if any(not hasattr(given, name) for name in names):
+        raise InvalidRequest(f"{what}, not {_short(given)}")
+
+
 def value(what: str, pair: Any) -> tuple[str, str]:
     """An arm, and a value of its samples."""
     if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
@@ -52,8 +80,16 @@ def value(what: str, pair: Any) -> tuple[str, str]:
     return line(f"{what}'s arm", pair[0]), line(f"{what}'s value", pair[1])
 
 
-def end(given: Any) -> Number:
-    """An end of a range, as it is kept."""
+def ends(low: Any, high: Any) -> tuple[Number | None, Number | None]:
+    """The ends of a range, as they are kept."""
+    kept = _end(low), _end(high)
+    check_range(*kept)
+    return kept
+
+
+def _end(given: Any) -> Number | None:
+    if given is None:
+        return None
     if not checks.is_number(given):
         raise InvalidRequest(f"low and high must be numbers, not {_short(given)}")
     return plain("an end", given)

@@ -1,5 +1,6 @@
 """A receipt in the making: what a notebook calls, step by step, until it is sealed into one file."""
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -75,6 +76,7 @@ class Draft:
         self._replies: list[Reply] = []
         self._not_run: list[str] = []
         self._sealed: Receipt | None = None
+        self._sealing = threading.Lock()
         if engine is not None:
             self.uses("engine", engine)
         self.record()  # refuse a wrong topic or claim now, not after an hour of measuring
@@ -86,7 +88,8 @@ class Draft:
         self._open()
         if name in self._engines:
             raise InvalidRequest(f"there is an engine {name!r} already: give this one another name")
-        self._engines[name] = engine_facts(engine)
+        door.has("an engine is a lanes.Engine", engine, "options", "use_tokenizer")
+        self._engines[self._line("an engine's name", name)] = engine_facts(engine)
 
     def check(self, name: str, expected: Any, observed: Any) -> bool:
         """Check that two plain values are equal (1 and 1.0 are, 1 and True are not); whether they are."""
@@ -98,9 +101,8 @@ class Draft:
 
         Raises InvalidRequest for a row without digests: two of them are equal and prove nothing.
         """
-        own = evidence.equal_check(
-            self._line("name", name), door.digests("first", first), door.digests("second", second)
-        )
+        rows = door.digests("first", first), door.digests("second", second)
+        own = evidence.equal_check(self._line("name", name), *rows)
         return self._add(self._checks, "check", own).passed
 
     def within(
@@ -116,10 +118,8 @@ class Draft:
         figure: the name of a ratio, or (arm, value, figure), or (arm, value) for its median. Figures are median, p50,
         p95, p99, min, max, n and failed.
         """
-        low, high = (None if end is None else door.end(end) for end in (low, high))
-        door.check_range(low, high)
-        path = [figure] if isinstance(figure, str) else list(figure)
-        path = [*path, "median"] if len(path) == 2 else path
+        low, high = door.ends(low, high)
+        path = door.figure(figure)
         own = evidence.range_check(self._line("name", name), path, low, high, self._measured.figure(path))
         return self._add(self._checks, "check", own).passed
 
@@ -162,6 +162,7 @@ class Draft:
 
     def reply(self, name: str, stream: "Stream") -> None:
         """Put a stream that has ended on record: hashes and lengths of what it was asked and what it said."""
+        door.has("a reply is a stream", stream, "finish_reason", "tokens", "prompt")
         self._add(self._replies, "reply", reply_facts(self._line("name", name), stream, self._keep_text))
 
     def prompt(self, name: str, text: Text) -> None:
@@ -178,10 +179,12 @@ class Draft:
     def close(self, folder: str | Path = "receipts") -> Path:
         """Seal it: write `<folder>/<sha256>.json`, and return its path. Afterwards nothing can be added.
 
-        Raises InvalidRequest where it is larger than 1 MiB.
+        Raises InvalidRequest where it is larger than 1 MiB, while arms run, and where the folder takes no file.
         """
-        if self._sealed is None:
-            self._sealed = Receipt.seal(self.record())
+        with self._sealing:
+            if self._sealed is None:
+                self._measured.refuse_running("it cannot be sealed")
+                self._sealed = Receipt.seal(self.record())
         return self._sealed.save(folder)
 
     def record(self) -> Record:

@@ -55,7 +55,7 @@ class Watch:
         return Load(
             before=self._before,
             after=_average(),
-            others=round(self._reading.by_others(Reading.now()), 3),
+            others=max(0.0, round(self._reading.by_others(Reading.now()), 3)),
             seconds=round(self.seconds, 3),
             main_thread=round(self._used / self._waited, 4) if self._waited else None,
         )

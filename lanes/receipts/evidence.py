@@ -62,5 +62,5 @@ def summary(digests: Sequence[str]) -> dict[str, Any]:
 def range_words(low: Number | None, high: Number | None) -> str:
     """A range in words."""
     if low is None:
-        return f"at most {high:g}"
+        return "any number" if high is None else f"at most {high:g}"
     return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanes.errors import InvalidRequest
 from lanes.paths import replaced
-from lanes.receipts import picture
+from lanes.receipts import door, picture
 from lanes.receipts.canonical import encode
 from lanes.receipts.receipt import read
 from lanes.receipts.shapes import Record
@@ -151,7 +151,9 @@ def compare(paths: str | Path | Iterable[str | Path]) -> Comparison:
 
     Raises InvalidRequest where there are none.
     """
-    found = _files(Path(paths)) if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    if not isinstance(paths, str | Path | Iterable):
+        raise InvalidRequest(f"give a folder of receipts, or a list of files, not {type(paths).__name__}")
+    found = _files(door.path(paths)) if isinstance(paths, str | Path) else list(map(door.path, paths))
     if not found:
         raise InvalidRequest("there are no receipts: give a folder with files named by their sha256, or such files")
     return Comparison(tuple(map(_entry, found)))

@@ -23,6 +23,7 @@ class Measured:
         self.ratios: list[Ratio] = []
         self.interrupted: list[str] = []
         """Measurements that were broken off, a sentence each: their samples count for nothing."""
+        self._running: list[str] = []
 
     async def run(
         self,
@@ -33,11 +34,13 @@ class Measured:
         watched: AbstractContextManager[None],
     ) -> None:
         """Measure a group of arms; see `Draft.measure`."""
+        self.refuse_running("two groups of arms cannot be measured at once")
         group = max((arm.group for arm in self.arms), default=-1) + 1
         most, limit = checks.whole("repeats", repeats, 1, 100_000), checks.seconds("timeout", timeout)
         before = checks.whole("warmups", warmups, 0, 1000)
         planned = [Arm(name=name, group=group, repeats=most, warmups=before) for name in self._names(works)]
         found: list[Sample] = []
+        self._running = [arm.name for arm in planned]
         try:
             with watched:
                 async for sample in arms_.run(planned, works, len(self.samples), limit):
@@ -46,8 +49,15 @@ class Measured:
             names = ", ".join(arm.name for arm in planned)
             self.interrupted.append(f"a measurement of {names} was broken off after {len(found)} attempts")
             raise
+        finally:
+            self._running = []
         self.arms += planned
         self.samples += found
+
+    def refuse_running(self, why: str) -> None:
+        """Raise InvalidRequest while arms are being measured."""
+        if self._running:
+            raise InvalidRequest(f"{why}: the arms {', '.join(self._running)} still run, await their measure first")
 
     def _names(self, works: Mapping[str, arms_.Work]) -> list[str]:
         """The arms' names; InvalidRequest where one cannot be measured, or was."""

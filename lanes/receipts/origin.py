@@ -1,19 +1,23 @@
 """Where a receipt says it comes from, held against what is here: commit, sources, notebook, model."""
 
-import ast
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
+import lanes
 from lanes.errors import InvalidRequest
 from lanes.receipts import source
-from lanes.receipts.audit import Finding
+from lanes.receipts.audit import Finding, shown
+from lanes.receipts.canonical import MISSING, same
 from lanes.receipts.circumstances import Project
+from lanes.receipts.promises import Promise, promises
 from lanes.receipts.shapes import Record
 
-MADE_BY = {"check": "checks", "equal": "checks", "within": "checks", "ratio": "ratios", "reply": "replies"}
-"""The methods that put something with a name on record, and where it goes."""
+SKEW = timedelta(days=1)
+"""How far two clocks may lie apart."""
 
 
 @dataclass
@@ -40,6 +44,7 @@ def examine(record: Record, any_commit: bool, folders: Sequence[Path]) -> Said:
     said = Said()
     git = source.Git.here(source.PACKAGE)
     _code(record.project, git, any_commit, said)
+    _time(record, git, said)
     _notebook(record, git, any_commit, folders, said)
     _models(record, said)
     return said
@@ -63,6 +68,19 @@ def _code(there: Project, git: source.Git | None, any_commit: bool, said: Said) 
     here = source.sources(source.PACKAGE)
     if here != there.sources_sha256:
         _stale(there, here, any_commit, said)
+    elif there.version != lanes.__version__:
+        said.refuse("project.version", f"recorded {there.version}, these sources are lanes {lanes.__version__}")
+
+
+def _time(record: Record, git: source.Git | None, said: Said) -> None:
+    """It was sealed after its commit was made, and not in days to come."""
+    made = datetime.fromisoformat(record.made.at.replace("Z", "+00:00"))
+    if made > datetime.now(timezone.utc) + SKEW:
+        said.refuse("made.at", f"recorded {record.made.at}, which is in the future: set the clock that is wrong")
+    committed = git.committed(record.project.commit) if git and record.project.commit else None
+    if committed is not None and made < committed - SKEW:
+        says = f"recorded {record.made.at}, but its commit was made on {committed:%Y-%m-%d}, later"
+        said.refuse("made.at", f"{says}: set the clock that was wrong, and measure again")
 
 
 def _stale(there: Project, here: str, any_commit: bool, said: Said) -> None:
@@ -103,14 +121,49 @@ def _notebook(record: Record, git: source.Git | None, any_commit: bool, folders:
     if not there:
         said.words.append(f"notebook: {name} is not here, so its code is the author's word")
         return
-    data = next((data for data in there if source.code_hash(data) == wanted), None)
-    if data is None:
-        says = f"recorded {wanted[:12]}, the code of {name} here has {source.code_hash(there[0])[:12]}"
-        said.stale(any_commit, "notebook.sha256", says, "check out the commit that has it")
+    hashes = [_code_hash(data) for data in there]
+    if wanted not in hashes:
+        first = hashes[0]
+        has = f"the code of {name} here has {first[:12]}" if first else f"{name} here is no notebook"
+        said.stale(any_commit, "notebook.sha256", f"recorded {wanted[:12]}, {has}", "check out the commit that has it")
         return
-    for kind, promised in promises(source.cells(data)):
-        if all(own.name != promised for own in getattr(record, kind)):
-            said.refuse(kind, f"{name} puts {promised!r} on record, which is not there")
+    cells = source.cells(there[hashes.index(wanted)])
+    if not any("begin" in cell for cell in cells):
+        said.refuse("notebook.name", f"{name} begins no receipt, so another one made this")
+    whole = record.model_dump(mode="json")
+    for promise in promises(cells, record.parameters):
+        for field_, says in _broken(whole, promise, name):
+            said.refuse(field_, says)
+
+
+def _code_hash(data: bytes) -> str | None:
+    """The hash of a notebook's code; None where the file is no notebook."""
+    try:
+        return source.code_hash(data)
+    except InvalidRequest:
+        return None
+
+
+def _broken(record: dict[str, Any], promise: Promise, notebook: str) -> Iterator[tuple[str, str]]:
+    """Where a record is not what its notebook's code says: a field, and what is wrong."""
+    kind, name, facts = promise
+    if kind == "":
+        found: list[tuple[str, Any]] = [("", record)]
+    elif isinstance(record[kind], dict):
+        found = [(f"{kind}.{name}.", record[kind][name])] if name in record[kind] else []
+    else:
+        named = [(at, own, own if isinstance(own, str) else own["name"]) for at, own in enumerate(record[kind])]
+        found = [(f"{kind}.{at}.", own) for at, own, its in named if name in (None, its)]
+    if not found:
+        yield kind, f"{notebook} puts {'arms' if name is None else repr(name)} on record, which is not there"
+    for path, own in found:
+        for step, value in facts.items():
+            there = own
+            for part in step.split("."):
+                there = there.get(part, MISSING) if isinstance(there, dict) else MISSING
+            if not same(there, value):
+                yield f"{path}{step}", f"recorded {shown(there)}, the code of {notebook} says {shown(value)}"
+                break
 
 
 def _notebooks(name: str, commit: str | None, git: source.Git | None, folders: Sequence[Path]) -> Iterator[bytes]:
@@ -119,39 +172,6 @@ def _notebooks(name: str, commit: str | None, git: source.Git | None, folders: S
         yield source.find(name, folders).read_bytes()
     if git and commit and (data := git.file(commit, source.NOTEBOOKS / name)) is not None:
         yield data
-
-
-def promises(cells: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What a notebook puts on record whatever happens: calls at the top of a cell with a name written out.
-
-    Calls inside of loops, functions and conditions are left alone, as they may not run; a notebook that begins more
-    than one receipt promises nothing that belongs to one of them.
-    """
-    bodies = [body for cell in cells for body in _statements(cell)]
-    every = [call for body in bodies for call in _calls(body)]
-    if sum(method == "begin" for method, _ in every) != 1:
-        return
-    plain = [body for body in bodies if isinstance(body, ast.Expr | ast.Assign | ast.AnnAssign | ast.Assert)]
-    for method, name in (call for body in plain for call in _calls(body)):
-        if method in MADE_BY and name is not None:
-            yield MADE_BY[method], name
-
-
-def _statements(cell: str) -> list[ast.stmt]:
-    """The statements at the top of a cell; none of one in IPython's own syntax."""
-    try:
-        return compile(cell, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
-    except SyntaxError:
-        return []
-
-
-def _calls(body: ast.stmt) -> Iterator[tuple[str, str | None]]:
-    """The methods that a statement calls, each with its first argument where that is a text written out."""
-    for node in ast.walk(body):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            first = node.args[0] if node.args else None
-            text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
-            yield node.func.attr, text
 
 
 def _models(record: Record, said: Said) -> None:
@@ -164,5 +184,9 @@ def _models(record: Record, said: Said) -> None:
             if own.fingerprint != PARCEL.sha256:
                 says = f"recorded {own.fingerprint[:12]}, {PARCEL.requirement} has {PARCEL.sha256[:12]}"
                 said.refuse(f"engines.{name}.model.fingerprint", says)
+            for file, own_sha256 in own.files.items():
+                if own_sha256 != PARCEL.sha256:
+                    says = f"recorded {own_sha256[:12]}, {PARCEL.requirement} has {PARCEL.sha256[:12]}"
+                    said.refuse(f"engines.{name}.model.files.{file}", says)
         else:
             said.words.append(f"engines.{name}.model: its hashes are the author's word")

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from lanes.errors import InvalidRequest
 from lanes.paths import replaced
-from lanes.receipts import show
+from lanes.receipts import door, show
 from lanes.receipts.canonical import LARGEST, Malformed, decode, encode, sha256
 from lanes.receipts.shapes import Record
 
@@ -39,11 +39,16 @@ class Receipt:
         return sha256(self.data)
 
     def save(self, folder: str | Path) -> Path:
-        """Write it into a folder, whole or not at all; its path."""
-        path = Path(folder) / f"{self.sha256}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as part:
-            part.write_bytes(self.data)
+        """Write it into a folder, whole or not at all; its path. Raises InvalidRequest where that takes no file."""
+        path = door.path(folder) / f"{self.sha256}.json"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replaced(path) as part:
+                part.write_bytes(self.data)
+        except OSError as error:
+            raise InvalidRequest(
+                f"the folder {path.parent.name} takes no file: {error.strerror or error}; give another one"
+            ) from None
         return path
 
     def facts(self) -> str:
@@ -63,7 +68,9 @@ class Receipt:
 
 def load(path: str | Path) -> bytes:
     """The bytes of a receipt's file; InvalidRequest where there is none, or it is too large to be one."""
-    path = Path(path)
+    path = door.path(path)
+    if path.exists() and not path.is_file():
+        raise InvalidRequest(f"{path.name} cannot be read: it is no file")  # a pipe would be waited for without end
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanes import checks
 from lanes.errors import InvalidRequest, LanesError
-from lanes.receipts import source
+from lanes.receipts import door, source
 from lanes.receipts.audit import Finding
 from lanes.receipts.receipt import Receipt, read
 from lanes.receipts.repeat import differing, remarks
@@ -33,7 +33,7 @@ def rerun(path: str | Path, *, timeout: float = CELL_S, notebooks: str | Path | 
     LanesError where notebooks cannot be run here.
     """
     limit = checks.seconds("timeout", timeout)
-    there, name = read(path), Path(path).name
+    there, name = read(path), door.path(path).name
     if there.record.notebook is None:
         return Verdict(name, (Finding("notebook", "none is named, so there is nothing to run"),), ())
     try:

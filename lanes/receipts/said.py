@@ -27,6 +27,8 @@ def words(prompt: Text) -> str:
 
 def prompt_facts(name: str, prompt: Text, engine: "Engine | None", keep_text: bool) -> PromptFacts:
     """A prompt's hash and lengths; its tokens where there is an engine to count them."""
+    if not isinstance(prompt, str | list | tuple) or not prompt:
+        raise InvalidRequest(f"a prompt is a text or a list of messages, not {type(prompt).__name__}, and not empty")
     text = words(prompt)
     return PromptFacts(
         name=name,

@@ -6,6 +6,7 @@ from html import escape
 
 from lanes.receipts import picture
 from lanes.receipts.evidence import range_words
+from lanes.receipts.fields import one_line
 from lanes.receipts.shapes import Check, Digests, Figures, Range, Record
 from lanes.record.show import html_page, html_table, many, text_table
 
@@ -116,7 +117,7 @@ def made_of(record: Record) -> list[tuple[str, str]]:
         ("sources", code.sources_sha256),
     ]
     for name, engine in sorted(record.engines.items()):
-        settings = ", ".join(f"{key} {value}" for key, value in sorted(engine.settings.items()))
+        settings = ", ".join(f"{key} {one_line(str(value))}" for key, value in sorted(engine.settings.items()))
         rows += [(name, f"{engine.model.name}, fingerprint {engine.model.fingerprint[:12]}; {settings}")]
     if record.notebook:
         rows.append(("notebook", f"{record.notebook.name}, code {record.notebook.sha256[:12]}"))
@@ -175,7 +176,11 @@ def _sides(check: Check) -> tuple[str, str]:
     """What was expected and what was observed, in short."""
     evidence = check.evidence
     if isinstance(evidence, Range):
-        return range_words(evidence.low, evidence.high), f"{check.observed:.4g}"
+        seen = check.observed
+        words = (
+            digits(seen) if isinstance(seen, int | float) else _short(seen)
+        )  # of a file that lies it may be anything
+        return range_words(evidence.low, evidence.high), words
     if isinstance(evidence, Digests):
         first, second = evidence.first, evidence.second
         if check.passed:
@@ -196,7 +201,7 @@ def _sealed(sha256: str | None) -> str:
 
 
 def _short(value: object) -> str:
-    words = str(value)
+    words = one_line(str(value))
     return words if len(words) <= 60 else f"{words[:57]}..."
 
 

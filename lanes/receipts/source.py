@@ -9,6 +9,7 @@ import re
 import subprocess
 import tarfile
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 import lanes
@@ -53,6 +54,11 @@ class Git:
     def commit(self) -> str | None:
         """The commit that is checked out."""
         return self.line("rev-parse", "--verify", "HEAD^{commit}")
+
+    def committed(self, commit: str) -> datetime | None:
+        """When a commit was made; None for one that is not here."""
+        seconds = self.line("show", "--no-patch", "--format=%ct", f"{commit}^{{commit}}")
+        return None if seconds is None else datetime.fromtimestamp(int(seconds), timezone.utc)
 
     def knows(self, commit: str) -> bool:
         """Whether the commit is in this checkout."""
@@ -113,7 +119,7 @@ def notebook(name: str, folders: Sequence[Path] = ()) -> Notebook:
 
 def find(name: str, folders: Sequence[Path] = ()) -> Path:
     """The notebook's file: in these folders, in the current one, or where the project keeps its notebooks."""
-    if Path(name).name != name or not name.endswith(".ipynb"):
+    if not isinstance(name, str) or Path(name).name != name or not name.endswith(".ipynb"):
         raise InvalidRequest(f"notebook must be the name of a file, such as 'load.ipynb', not {name!r}")
     looked = [*folders, Path(), NOTEBOOKS, PACKAGE.parent / NOTEBOOKS]
     found = next((folder / name for folder in looked if (folder / name).is_file()), None)
@@ -129,8 +135,10 @@ def cells(data: bytes) -> list[str]:
     """The sources of a notebook's code cells. Raises InvalidRequest for what is no notebook."""
     try:
         found = json.loads(data)["cells"]
-        return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError) as error:
+        own = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+        "".join(own).encode()  # half of a surrogate pair is no text
+        return own
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidRequest(f"this is no notebook of format 4: {type(error).__name__}: {error}") from None
 
 

@@ -86,7 +86,7 @@ class Spread(Picture):
 
 def spread(record: Record, value: str, arms: Sequence[str] = ()) -> Spread:
     """One value of a record's arms, of all that have it or of those named. Raises InvalidRequest where none has it."""
-    wanted = arms or [arm.name for arm in record.arms if value in record.aggregates[arm.name]]
+    wanted = arms or [arm.name for arm in record.arms if value in record.aggregates.get(arm.name, {})]
     missing = [arm for arm in wanted if value not in record.aggregates.get(arm, {})]
     if missing or not wanted:
         names = sorted({name for own in record.aggregates.values() for name in own})

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from lanes.receipts.audit import Finding
+from lanes.receipts.fields import one_line
 from lanes.record.show import html_page
 
 
@@ -35,7 +36,7 @@ class Verdict:
         lines = [f"{self.name}: {self._says}"]
         lines += [f"  !! {finding}" for finding in self.findings]
         lines += [f"  -- {word}" for word in self.words]
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))  # a file that lies may also try to hide what is said of it
 
     def _repr_html_(self) -> str:
         findings = _items("what does not hold", map(str, self.findings))
@@ -47,5 +48,5 @@ class Verdict:
 
 
 def _items(title: str, texts: Any) -> str:
-    lines: Sequence[str] = [f"<li>{escape(text)}</li>" for text in texts]
+    lines: Sequence[str] = [f"<li>{escape(one_line(text))}</li>" for text in texts]
     return f"<div>{escape(title)}<ul>{''.join(lines)}</ul></div>" if lines else ""

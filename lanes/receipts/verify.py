@@ -1,6 +1,7 @@
 """Verify a receipt: its file, its shapes, its own arithmetic, the code behind it, and the notebook that made it."""
 
 import json
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,14 @@ def verify(path: str | Path, *, any_commit: bool = False, notebooks: str | Path 
     notebook in first. Raises InvalidRequest where there is no file, or it is nothing of a receipt.
     """
     checks.flag("any_commit", any_commit)
-    path = Path(path)
-    data = load(path)
+    data, path = load(path), Path(path)
     if not data.lstrip().startswith(b"{"):
         raise InvalidRequest(f"{path.name} is no receipt: it holds no JSON object")
     findings = list(_file(path, data))
     record, wrong = _record(path, data)
     findings += wrong
+    if record is None and not findings:  # such a file must never pass, whatever reads it in another way
+        findings.append(Finding("file", "it cannot be read as a receipt"))
     words: list[str] = []
     if record is not None:
         findings += audit(record)
@@ -94,12 +96,23 @@ def _why(error: Any) -> str:
 
 
 def _own_words(record: Record) -> Iterator[str]:
-    """What the record states and cannot prove."""
+    """What the record states and cannot prove, and what a reader might misread."""
     if record.checks:
         yield "checks: what was observed is the author's word; that each outcome follows from its evidence was checked"
     if failed := sum(not sample.ok for sample in record.samples):
         yield f"samples: {failed} of {len(record.samples)} attempts failed; no figure counts them"
     if record.prompts or record.replies:
         yield "prompts, replies: their hashes and lengths are the author's word"
+    yield from _look_alikes(record)
     if record.not_run:
         yield "not_run: that nothing else was left out is the author's word"
+
+
+def _look_alikes(record: Record) -> Iterator[str]:
+    """Names with letters of other scripts: some look like those of the Latin one, so two names can look the same."""
+    for kind in ("checks", "arms", "ratios", "prompts", "replies"):
+        for at, own in enumerate(getattr(record, kind)):
+            letters = (one for one in own.name if one.isalpha() and not one.isascii())
+            known = (unicodedata.name(one, "an unknown letter") for one in letters)
+            if odd := next((name for name in known if not name.startswith(("LATIN", "MICRO"))), None):
+                yield f"{kind}.{at}.name: it has {odd}, which may look like another letter"

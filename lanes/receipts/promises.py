@@ -1,0 +1,219 @@
+"""What a notebook's code says that its receipt has to hold, read without running it. Pure.
+
+Only what surely runs is a promise: calls at the top of a cell, and inside of an `if` whose outcome is known. A value is
+known where it is written out, is a recorded parameter, or follows from these by looking it up in a literal.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from lanes.errors import InvalidRequest
+from lanes.receipts.canonical import plain
+
+
+class Promise(NamedTuple):
+    """Something that has to be on record: where, under which name (None: for all there), and what is known of it.
+
+    `facts` are values by their paths, such as "evidence.high".
+    """
+
+    kind: str
+    name: str | None
+    facts: dict[str, Any]
+
+
+class Call(NamedTuple):
+    """A method that is called: the arguments by place and by name, those that are known."""
+
+    method: str
+    places: list[Any]
+    names: dict[str, Any]
+    arms: list[Any] | None
+
+    def given(self, at: int, name: str, default: Any) -> Any:
+        """An argument by its place or its name."""
+        return self.places[at] if at < len(self.places) else self.names.get(name, default)
+
+
+class _Unknown:
+    pass
+
+
+UNKNOWN = _Unknown()
+"""Stands for a value that only a run could tell."""
+
+
+def promises(cells: Sequence[str], parameters: Mapping[str, Any]) -> Iterator[Promise]:
+    """What a notebook puts on record whatever happens.
+
+    A notebook that begins more than one receipt promises nothing, as nothing says to which of them a call belongs.
+    """
+    bodies = [body for cell in cells for body in _statements(cell)]
+    methods = Counter(
+        node.func.attr
+        for body in bodies
+        for node in ast.walk(body)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
+    if methods["begin"] != 1:
+        return
+    known = _known(bodies, parameters)
+    for call in (call for body in _run(bodies, known) for call in _calls(body, known)):
+        if call.method == "measure":
+            yield from _measure(call, methods["measure"] == 1)
+        elif (make := _MAKERS.get(call.method)) is not None:
+            promise = make(call)
+            if promise.kind == "" or isinstance(promise.name, str):
+                yield promise._replace(facts=dict(_plain(promise.facts)))
+
+
+def _begin(call: Call) -> Promise:
+    facts = {"topic": call.given(0, "topic", UNKNOWN), "claim": call.given(1, "claim", UNKNOWN)}
+    return Promise("", None, facts)
+
+
+def _check(call: Call) -> Promise:
+    facts = {"evidence.kind": "value", "expected": call.given(1, "expected", UNKNOWN)}
+    return Promise("checks", call.given(0, "name", UNKNOWN), facts)
+
+
+def _equal(call: Call) -> Promise:
+    return Promise("checks", call.given(0, "name", UNKNOWN), {"evidence.kind": "digests"})
+
+
+def _within(call: Call) -> Promise:
+    figure = call.given(1, "figure", UNKNOWN)
+    if figure is not UNKNOWN:
+        figure = [figure] if isinstance(figure, str) else [*figure, "median"][:3]
+    ends = {f"evidence.{end}": call.names.get(end) for end in ("low", "high")}
+    return Promise(
+        "checks", call.given(0, "name", UNKNOWN), {"evidence.kind": "range", "evidence.figure": figure, **ends}
+    )
+
+
+def _ratio(call: Call) -> Promise:
+    facts = {
+        "kind": call.names.get("kind", "pairs"),
+        "numerator": call.given(1, "numerator", UNKNOWN),
+        "denominator": call.given(2, "denominator", UNKNOWN),
+    }
+    return Promise("ratios", call.given(0, "name", UNKNOWN), facts)
+
+
+def _named(kind: str) -> Callable[[Call], Promise]:
+    return lambda call: Promise(kind, call.given(0, "name", UNKNOWN), {})
+
+
+def _measure(call: Call, only: bool) -> Iterator[Promise]:
+    """The plan of each arm; where the arms are not written out, that of all, if nothing else was measured."""
+    plan = {"repeats": call.names.get("repeats", UNKNOWN), "warmups": call.names.get("warmups", 1)}
+    facts = dict(_plain(plan))
+    if call.arms is not None and all(isinstance(name, str) for name in call.arms):
+        yield from (Promise("arms", name, facts) for name in call.arms)
+    elif only:
+        yield Promise("arms", None, facts)
+
+
+def _plain(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The facts that are known and that JSON can hold."""
+    for path, value in facts.items():
+        if value is not UNKNOWN:
+            with suppress(InvalidRequest):  # a bytes literal, say: the call that is given it fails
+                yield path, plain(path, value)
+
+
+_MAKERS: dict[str, Callable[[Call], Promise]] = {
+    "begin": _begin,
+    "check": _check,
+    "equal": _equal,
+    "within": _within,
+    "ratio": _ratio,
+    "reply": _named("replies"),
+    "prompt": _named("prompts"),
+    "uses": _named("engines"),
+    "not_run": _named("not_run"),
+}
+
+
+# --- reading code -----------------------------------------------------------------------------------------------------
+
+
+def _statements(cell: str) -> list[ast.stmt]:
+    """The statements at the top of a cell; none of one in IPython's own syntax."""
+    try:
+        return compile(cell, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _known(bodies: Sequence[ast.stmt], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Names that are set once in all of the notebook, to what is known; a parameter has its recorded value."""
+    nodes = [node for body in bodies for node in ast.walk(body)]
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    known: dict[str, Any] = {}
+    for body in bodies:
+        if not isinstance(body, ast.Assign) or len(body.targets) != 1:
+            continue
+        target, value = body.targets[0], _value(body.value, known)
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        values = value if isinstance(target, ast.Tuple) and isinstance(value, tuple) else [value]
+        if len(names) != len(values):
+            continue
+        for name, own in zip(names, values, strict=True):
+            if isinstance(name, ast.Name) and stored[name.id] == 1:
+                known[name.id] = parameters.get(name.id, own)
+    return {name: value for name, value in known.items() if value is not UNKNOWN}
+
+
+def _run(bodies: Sequence[ast.stmt], known: Mapping[str, Any]) -> Iterator[ast.stmt]:
+    """The statements that surely run, each as a whole."""
+    for body in bodies:
+        if isinstance(body, ast.Expr | ast.Assign | ast.AnnAssign | ast.Assert):
+            yield body
+        elif isinstance(body, ast.If) and (outcome := _value(body.test, known)) is not UNKNOWN:
+            yield from _run(body.body if outcome else body.orelse, known)
+
+
+def _calls(body: ast.stmt, known: Mapping[str, Any]) -> Iterator[Call]:
+    """The methods that a statement calls, without those inside of functions and loops that it makes."""
+    waiting: list[ast.AST] = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            continue
+        if isinstance(node, ast.IfExp | ast.BoolOp):  # of these a part alone may run
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield _call(node.func.attr, node, known)
+
+
+def _call(method: str, node: ast.Call, known: Mapping[str, Any]) -> Call:
+    first = node.args[0] if node.args else None
+    arms = [_value(key, known) for key in first.keys if key] if isinstance(first, ast.Dict) else None
+    if isinstance(first, ast.Dict) and None in first.keys:
+        arms = None
+    names = {word.arg: _value(word.value, known) for word in node.keywords if word.arg}
+    return Call(method, [_value(argument, known) for argument in node.args], names, arms)
+
+
+def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+    """The value of an expression, or UNKNOWN."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id, UNKNOWN)
+    if isinstance(node, ast.Subscript):
+        whole, key = _value(node.value, known), _value(node.slice, known)
+        try:
+            return UNKNOWN if UNKNOWN in (whole, key) else whole[key]
+        except (KeyError, IndexError, TypeError):
+            return UNKNOWN
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        one, other = _value(node.left, known), _value(node.comparators[0], known)
+        return UNKNOWN if UNKNOWN in (one, other) else (one == other) == isinstance(node.ops[0], ast.Eq)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return UNKNOWN
