@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-import threading
 from typing import Any
 
 import pytest
 import zoo
-from generated import ASKED, CHAT, MESSAGES
+from generated import ASKED, CHAT, MESSAGES, tokenizer_taken
 from hypothesis import given
 from hypothesis import strategies as some
-from rigs import WAIT, until
+from rigs import until
 from starlette.types import Message, Scope
 
 import lanes
@@ -21,6 +20,7 @@ from lanes.serving.generate import asked
 from lanes.serving.generate.entries import LEAST, Entries
 from lanes.serving.generate.forms import chat_logprobs, completion_logprobs, usage
 from lanes.serving.generate.spelling import Spelled, Speller, spell
+from lanes.serving.models import check_model
 from lanes.serving.settings import Settings
 from lanes.serving.wire.chat import ChatRequest
 from lanes.serving.wire.completions import CompletionRequest
@@ -80,13 +80,13 @@ def test_how_the_reply_comes():
 
 @pytest.mark.parametrize("good", [None, "default", "lanes", "own"])
 def test_models_that_are_here(good: str | None):
-    asked.check_model(good, "own")
+    check_model(good, "own")
 
 
 @pytest.mark.parametrize("bad", ["", "Own", "own ", "gpt-5"])
 def test_models_that_are_not(bad: str):
     with pytest.raises(Refusal, match="is not served here") as caught:
-        asked.check_model(bad, "own")
+        check_model(bad, "own")
     assert caught.value.status == 404 and caught.value.where == ("model",)
 
 
@@ -155,23 +155,17 @@ def test_how_parts_of_characters_are_written():
 
 
 def test_a_busy_tokenizer_holds_up_no_event_loop(engine: lanes.Engine):
-    taken, free = threading.Event(), threading.Event()
-    holder = threading.Thread(target=engine.use_tokenizer, args=(lambda _: (taken.set(), free.wait(WAIT)),))
-    holder.start()
-    assert taken.wait(WAIT)
-
     async def main() -> None:
         speller = Speller(engine)
-        task = asyncio.ensure_future(speller.spell([5, 6]))
-        await asyncio.sleep(0.01)
-        assert not task.done()
-        free.set()
+        with tokenizer_taken(engine):
+            task = asyncio.ensure_future(speller.spell([5, 6]))
+            await asyncio.sleep(0.01)
+            assert not task.done()
         found = await task
         assert {5, 6} <= found.keys()
         assert await speller.spell([6]) is found
 
     asyncio.run(main())
-    holder.join(WAIT)
 
 
 # Entries.

@@ -1,7 +1,5 @@
 """The application: every endpoint behind one guard, every error in the style of its endpoint."""
 
-import contextlib
-import importlib
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -15,15 +13,14 @@ from starlette.routing import BaseRoute
 from lanes.errors import LanesError
 from lanes.serving import models, openapi, ops
 from lanes.serving.context import Context
-from lanes.serving.errors import Refusal, missing, phrase, refusal, render, style_of
+from lanes.serving.decide import endpoints as decide
+from lanes.serving.errors import INVALID, Refusal, missing, phrase, refusal, render, style_of
+from lanes.serving.generate import endpoints as generate
 from lanes.serving.guard import Guard
 from lanes.serving.settings import Settings
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
-
-GENERATE = ("lanes.serving.generate.endpoints",)
-DECIDE = ("lanes.serving.decide.endpoints",)
 
 
 def application(engine: "Engine", settings: Settings) -> Starlette:
@@ -61,11 +58,8 @@ def _pages(settings: Settings) -> list[Middleware]:
 
 def routes(settings: Settings) -> list[BaseRoute]:
     """All endpoints; those that decide only where that was asked for."""
-    found: list[BaseRoute] = [*ops.ROUTES, *models.ROUTES, *openapi.ROUTES]
-    for name in (*GENERATE, *(DECIDE if settings.decisions else ())):
-        with contextlib.suppress(ModuleNotFoundError):
-            found += importlib.import_module(name).ROUTES
-    return found
+    own = [*ops.ROUTES, *models.ROUTES, *openapi.ROUTES, *generate.ROUTES]
+    return [*own, *decide.ROUTES] if settings.decisions else [*own]
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -75,7 +69,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 async def _rename(request: Request, error: Exception) -> Response:
     """Starlette's own errors, such as 404 and 405."""
     assert isinstance(error, HTTPException)
-    said = Refusal(error.status_code, "invalid_request_error", phrase(error.status_code), headers=error.headers or {})
+    said = Refusal(error.status_code, INVALID, phrase(error.status_code), headers=error.headers or {})
     if error.status_code == 404:
         said = missing(f"there is nothing at {request.url.path[:200]}: /openapi.json lists what there is")
     return render(said, style_of(request.scope))

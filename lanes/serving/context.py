@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from lanes.serving.fitting import most_characters
+from lanes.serving.generate.spelling import Speller
 from lanes.serving.metrics import Metrics
 from lanes.serving.settings import Settings
 
@@ -42,6 +43,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.engine, self.counters)
+        self.speller = Speller(self.engine)
 
     @cached_property
     def most_characters(self) -> int:

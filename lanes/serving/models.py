@@ -9,11 +9,22 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from lanes.serving.context import context
-from lanes.serving.errors import missing
+from lanes.serving.errors import Refusal, missing
 from lanes.serving.openapi import operation
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
+
+
+WHATEVER = ("default", "lanes")
+"""Names for the model that is served, whatever it is."""
+
+
+def check_model(asked: str | None, served: str) -> None:
+    """Raise a Refusal for a model that is not served; none is whatever is, and so are "default" and "lanes"."""
+    if asked is not None and asked not in (served, *WHATEVER):
+        said = f"the model {asked[:80]!r} is not served here: ask for {served!r}, or leave the model out"
+        raise Refusal(404, "not_found_error", said, ("model",), "model_not_found")
 
 
 class OpenAIModel(BaseModel):

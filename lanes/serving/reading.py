@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from lanes.serving.context import context
-from lanes.serving.errors import Gone, Refusal, invalid, late
+from lanes.serving.errors import INVALID, Gone, Refusal, invalid, late
 
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
@@ -52,7 +52,7 @@ async def _work(request: Request, use: Callable[[dict[str, Any]], Made]) -> Made
     """What is made of the body's JSON object; of a large body beside the event loop."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise Refusal(415, "invalid_request_error", f"the body must be application/json, not {kind[:80]!r}")
+        raise Refusal(415, INVALID, f"the body must be application/json, not {kind[:80]!r}")
     unpack = _decoder(request.headers.get("content-encoding", "identity"))
     raw, most = await _bytes(request), context(request).settings.body_bytes
 
@@ -62,15 +62,15 @@ async def _work(request: Request, use: Callable[[dict[str, Any]], Made]) -> Made
     return made() if len(raw) < ASIDE and unpack is _identity else await asyncio.to_thread(made)
 
 
-def parse(model: type[Model], value: Any, where: tuple[str | int, ...] = ()) -> Model:
-    """A JSON value as this schema; `where` is its place in the body. Raises Refusal, naming the first wrong field."""
+def parse(model: type[Model], value: Any) -> Model:
+    """A body's JSON value as this schema. Raises Refusal, naming the first wrong field."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         said = UNKNOWN if first["type"] == "extra_forbidden" else first["msg"][:LONGEST_SAID]
-        place = (part if isinstance(part, int) else part[:LONGEST_NAME] for part in first["loc"])
-        raise invalid(said, (*where, *place), first["type"]) from None
+        place = tuple(part if isinstance(part, int) else part[:LONGEST_NAME] for part in first["loc"])
+        raise invalid(said, place, first["type"]) from None
 
 
 async def _bytes(request: Request) -> bytes:
@@ -99,7 +99,7 @@ async def _bytes(request: Request) -> bytes:
 def too_large(most: int) -> Refusal:
     """A body beyond the limit."""
     said = f"the body is larger than {most} bytes, which is the limit here, before and after decompression"
-    return Refusal(413, "invalid_request_error", said, code="too_large")
+    return Refusal(413, INVALID, said, code="too_large")
 
 
 # --- compression ----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     known = {"identity": _identity, "": _identity, "gzip": _gzip, "x-gzip": _gzip, "zstd": _zstd}
     if (found := known.get(encoding.strip().lower())) is None:
         said = f"content-encoding {encoding[:40]!r} is not known here: send gzip, zstd, or the plain body"
-        raise Refusal(415, "invalid_request_error", said, headers={"Accept-Encoding": "gzip, zstd"})
+        raise Refusal(415, INVALID, said, headers={"Accept-Encoding": "gzip, zstd"})
     return found
 
 

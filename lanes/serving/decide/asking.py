@@ -17,7 +17,7 @@ from lanes.serving.decide.options import OPTIONS
 from lanes.serving.decide.systemone import SYSTEM_ONE
 from lanes.serving.errors import Refusal, invalid, missing
 from lanes.serving.fitting import TOO_LONG, check_text
-from lanes.serving.generate.asked import check_model
+from lanes.serving.models import check_model
 from lanes.serving.reading import parse
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from lanes.decisions.answers import Answer, Answers
 from lanes.decisions.questions import Choice, Noul, Question, Score, Value
 from lanes.serving.decide.dialect import Asked, Dialect, Put, at, extras
 from lanes.serving.wire import decisions as wire
+from lanes.serving.wire import items
 
 
 def asked(body: wire.DecisionRequest) -> Asked:
@@ -42,11 +43,11 @@ def _state(given: str | list[Any]) -> Value:
 
 def _item(item: Any) -> dict[str, Any]:
     """What a model should see of an item: who said or did what. Ids and hints are left out."""
-    if isinstance(item, wire.Message):
+    if isinstance(item, items.Message):
         return {"role": item.role, "content": _text(item.content)}
-    if isinstance(item, wire.FunctionCall):
+    if isinstance(item, items.FunctionCall):
         return {"type": item.type, "name": item.name, "arguments": item.arguments}
-    if isinstance(item, wire.CustomToolCall):
+    if isinstance(item, items.CustomToolCall):
         return {"type": item.type, "name": item.name, "input": item.input}
     return {"type": item.type, "output": _text(item.output)}
 
@@ -57,9 +58,9 @@ def _text(content: str | list[Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    if isinstance(part, wire.TextPart):
+    if isinstance(part, items.TextPart):
         return part.text
-    return part.refusal if isinstance(part, wire.RefusalPart) else json.dumps(part.data, ensure_ascii=False)
+    return part.refusal if isinstance(part, items.RefusalPart) else json.dumps(part.data, ensure_ascii=False)
 
 
 def _put(place: int, question: Any) -> Put:

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanes.prompts import Text
-from lanes.serving.errors import Refusal, invalid
+from lanes.serving.errors import invalid
 from lanes.serving.wire.chat import ChatMessage, ChatRequest
 from lanes.serving.wire.completions import MAX_TOKENS, CompletionRequest
 from lanes.serving.wire.generation import Generation
 
-WHATEVER = ("default", "lanes")
-"""Names for the model that is served, whatever it is."""
 SEEDS = 1 << 64
 
 
@@ -39,13 +37,6 @@ def chat(body: ChatRequest, context: int) -> Asked:
 def completion(body: CompletionRequest) -> Asked:
     """What a completion asks for. Raises Refusal."""
     return _asked(body, body.prompt, "prompt", body.max_tokens or MAX_TOKENS, body.logprobs)
-
-
-def check_model(asked: str | None, served: str) -> None:
-    """Raise a Refusal for a model that is not served; none is whatever is, and so are "default" and "lanes"."""
-    if asked is not None and asked not in (served, *WHATEVER):
-        said = f"the model {asked[:80]!r} is not served here: ask for {served!r}, or leave the model out"
-        raise Refusal(404, "not_found_error", said, ("model",), "model_not_found")
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:

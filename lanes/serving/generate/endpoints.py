@@ -8,6 +8,7 @@ from lanes.serving.context import context
 from lanes.serving.generate import asked
 from lanes.serving.generate.forms import CHAT, COMPLETION
 from lanes.serving.generate.replying import reply
+from lanes.serving.models import check_model
 from lanes.serving.openapi import operation
 from lanes.serving.reading import read
 from lanes.serving.wire.chat import ChatCompletion, ChatRequest
@@ -19,7 +20,7 @@ async def chat(request: Request) -> Response:
     """One reply to a list of messages."""
     body = await read(request, ChatRequest)
     info = context(request).engine.info
-    asked.check_model(body.model, info.name)
+    check_model(body.model, info.name)
     return await reply(request, asked.chat(body, info.context), CHAT)
 
 
@@ -27,7 +28,7 @@ async def chat(request: Request) -> Response:
 async def completions(request: Request) -> Response:
     """More of a text."""
     body = await read(request, CompletionRequest)
-    asked.check_model(body.model, context(request).engine.info.name)
+    check_model(body.model, context(request).engine.info.name)
     return await reply(request, asked.completion(body), COMPLETION)
 
 

@@ -17,7 +17,7 @@ from lanes.serving.context import context
 from lanes.serving.generate.asked import Asked
 from lanes.serving.generate.entries import Entries, Entry, tokens_of
 from lanes.serving.generate.forms import Form, Head, Reason, usage
-from lanes.serving.generate.spelling import Spelled, Speller
+from lanes.serving.generate.spelling import Spelled
 from lanes.serving.streaming import event
 from lanes.serving.wire.generation import Usage
 
@@ -30,7 +30,8 @@ class Said:
     """What one stream says, in one form."""
 
     def __init__(self, request: Request, stream: Stream, asked: Asked, form: Form) -> None:
-        info = context(request).engine.info
+        shared = context(request)
+        info = shared.engine.info
         self.stream, self.asked, self.form = stream, asked, form
         self.head = Head(
             id=f"{form.prefix}-{uuid.uuid4().hex}",
@@ -40,7 +41,7 @@ class Said:
             stream=stream.id,
             seed=stream.seed,
         )
-        self._speller = speller(request)
+        self._speller = shared.speller
         self._made = Entries()
 
     async def whole(self) -> Response:
@@ -96,11 +97,3 @@ class Said:
 async def _aside(tokens: int, write: Callable[[], Written]) -> Written:
     """Write at once, but beside the event loop where it takes a while: log-probabilities of many tokens."""
     return write() if tokens < MANY else await asyncio.to_thread(write)
-
-
-def speller(request: Request) -> Speller:
-    """The one of this server."""
-    state = request.app.state
-    if not hasattr(state, "speller"):
-        state.speller = Speller(context(request).engine)
-    return state.speller

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from lanes.decisions.questions import MOST_LEVELS, MOST_OPTIONS
 from lanes.decisions.render import VERSION
 from lanes.serving.wire.generation import Only, Strict, Usage
-from lanes.serving.wire.values import NO_PICTURES, Asking, Extras, Name, Several, Value, ValueOrNull
+from lanes.serving.wire.values import NO_PICTURES, Asking, Extras, Name, Several, Value, ValueOrNull, check_distinct
 
 DEFAULT_MODEL = "default"
 """What clients of this dialect call the model that there is."""
@@ -53,11 +53,7 @@ class ChoiceOption(Strict):
 
 
 def _distinct(options: list[ChoiceOption]) -> list[ChoiceOption]:
-    names = [one.name for one in options]
-    twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        said = "the name of item {place} was there before: leave one out"
-        raise PydanticCustomError("not_distinct", said, {"place": twice})
+    check_distinct([one.name for one in options], "name", "leave one out")
     return options
 
 
@@ -87,11 +83,7 @@ Question = Annotated[ChoiceQuestion | ScoreQuestion | YesNoQuestion, Field(discr
 
 
 def _own_ids(questions: list[Any]) -> list[Any]:
-    ids = [one.id for one in questions]
-    twice = next((place for place, id in enumerate(ids) if id in ids[:place]), None)
-    if twice is not None:
-        said = "the id of item {place} was there before: each question needs its own"
-        raise PydanticCustomError("not_distinct", said, {"place": twice})
+    check_distinct([one.id for one in questions], "id", "each question needs its own")
     return questions
 
 

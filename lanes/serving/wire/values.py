@@ -1,5 +1,6 @@
 """What the three dialects of decisions have in common on the wire."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHandler, WithJsonSchema, model_serializer
@@ -32,6 +33,14 @@ def _orders(value: Any) -> Any:
     if value != "auto" and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST):
         raise PydanticCustomError("orders", 'this must be "auto" or a whole number from 1 to {most}', {"most": MOST})
     return value
+
+
+def check_distinct(values: Sequence[Any], what: str, remedy: str) -> None:
+    """Raise where one of these was there before; `what` they are, and what to do."""
+    twice = next((place for place, value in enumerate(values) if value in values[:place]), None)
+    if twice is not None:
+        said = "the {what} of item {place} was there before: {remedy}"
+        raise PydanticCustomError("not_distinct", said, {"what": what, "place": twice, "remedy": remedy})
 
 
 Name = Annotated[str, Field(min_length=1)]
