@@ -108,6 +108,12 @@ def test_a_spread_shows_every_number_and_its_percentiles() -> None:
     assert "p50 500.0 ms · p95 1.00 s · p99 1.00 s · n 3" in found.svg()
 
 
+def test_a_rate_is_no_time() -> None:
+    draft = measured({"seconds": 0.5, "tokens": 8})
+    assert repr(draft.spread("tokens_per_s")).splitlines()[1].split() == ["a", "2", "16", "16", "16", "16"]
+    assert "500.0 ms" in repr(draft.spread("seconds"))
+
+
 def test_a_spread_of_very_many_numbers_keeps_the_largest() -> None:
     many = [0.001 * at for at in range(3000)] + [9.0]
     found = measured({"gap_s": many}, repeats=1).spread("gap_s")

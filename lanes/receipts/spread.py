@@ -6,6 +6,7 @@ from html import escape
 
 from lanes.errors import InvalidRequest
 from lanes.receipts.aggregates import numbers
+from lanes.receipts.arms import RATE
 from lanes.receipts.fields import Number
 from lanes.receipts.shapes import Figures, Record
 from lanes.record.drawing import WIDTH, element
@@ -73,7 +74,8 @@ class Spread(Picture):
         return f"p50 {self._said(own.p50)} · p95 {self._said(own.p95)} · p99 {self._said(own.p99)} · n {own.n}"
 
     def _said(self, number: Number) -> str:
-        return span(number) if self.value.endswith(("_s", "seconds")) else f"{number:.4g}"
+        seconds = self.value.endswith(("_s", "seconds")) and not self.value.endswith(RATE)
+        return span(number) if seconds else f"{number:.4g}"
 
     def __repr__(self) -> str:
         """A line for each arm."""
