@@ -94,6 +94,14 @@ def test_the_page_is_whole_and_needs_nothing(folder: Path, tmp_path: Path):
         receipts.compare(folder).save(tmp_path / "nowhere" / "page.html")
 
 
+def test_the_picture_of_attempts_says_what_its_marks_mean(project: Checkout):
+    shown = drafted()._repr_html_()
+    assert ">Seconds of every attempt; hollow: a warm-up, which counts for nothing; cross: it failed<" in shown
+    record = drafted().record()
+    plain = [sample for sample in record.samples if sample.ok and not sample.warmup]
+    assert ">Seconds of every attempt<" in picture.samples(record.arms, plain), "nothing is explained that is not there"
+
+
 def test_a_picture_of_figures_shows_each_with_its_spread():
     drawn = picture.dots("ratios", [("a", 2.0, 1.0, 4.0), ("b", 3.0, None, None), ("c", 0.0, 0.0, 0.0)])
     assert drawn.count("<circle") == 3 and drawn.count('stroke-width="2"') == 2

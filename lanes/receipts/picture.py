@@ -18,11 +18,20 @@ def samples(arms: Sequence[Arm], found: Sequence[Sample]) -> str:
     """The seconds of every attempt, an arm a line: hollow for a warm-up, a cross at the left end for a failure."""
     most = max((sample.seconds for sample in found if sample.ok), default=1.0)
     rows = [(arm.name, [sample for sample in found if sample.arm == arm.name]) for arm in arms]
-    parts = list(_frame("Seconds of every attempt", [name for name, _ in rows], most))
+    title = "; ".join(["Seconds of every attempt", *_marks(found)])
+    parts = list(_frame(title, [name for name, _ in rows], most))
     for line, (_, own) in enumerate(rows):
         for sample in own:
             parts.append(_attempt(sample, _y(line), most))
-    return element("Seconds of every attempt", parts, len(rows))
+    return element(title, parts, len(rows))
+
+
+def _marks(found: Sequence[Sample]) -> Iterator[str]:
+    """What the marks that are drawn mean, beside a dot."""
+    if any(sample.warmup and sample.ok for sample in found):
+        yield "hollow: a warm-up, which counts for nothing"
+    if any(not sample.ok for sample in found):
+        yield "cross: it failed"
 
 
 def dots(title: str, rows: Sequence[tuple[str, float, float | None, float | None]]) -> str:
