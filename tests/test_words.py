@@ -52,5 +52,29 @@ def test_a_failed_round_says_so() -> None:
     assert words(Round(7, 1.0, 1.1, 8, error="no memory"), "beside") == ["The forward failed: no memory"]
 
 
+def test_what_failed_is_not_told_as_done() -> None:
+    done = Round(
+        7,
+        1.0,
+        1.1,
+        8,
+        rows=(RowsOf(0, 1, "decode", 1), RowsOf(1, 2, "decode", 1), RowsOf(2, 3, "tail", 4)),
+        piece=Piece(3, 4, 32, 32),
+        finished=(
+            Finished(0, 1, "stream", "error"),
+            Finished(2, 3, "stream", "error"),
+            Finished(3, 4, "decision", "error"),
+        ),
+        error="no memory",
+    )
+    assert words(done, "beside") == [
+        "Slot 1 drew a token.",
+        "The forward failed: no memory",
+        "Stream 1 failed.",
+        "Stream 3 failed.",
+        "Decision 4 failed.",
+    ]
+
+
 def test_a_round_in_which_nothing_happened_has_nothing_to_say() -> None:
     assert words(ROUND, "beside") == []

@@ -1,8 +1,8 @@
 """A round in sentences: what it did, and why what waits still waits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from lanes.record.shapes import Kind, Reason, RequestId, Round, RowKind
+from lanes.record.shapes import Kind, Piece, Reason, RequestId, Round, RowKind
 from lanes.record.show import listed
 
 WORK: dict[RowKind, str] = {
@@ -43,20 +43,25 @@ def _came(done: Round) -> Iterator[str]:
 
 def _ran(done: Round) -> Iterator[str]:
     kinds: dict[RequestId, Kind] = {seat.id: seat.kind for seat in done.seats}
-    if piece := done.piece:
-        last = piece.start + piece.tokens - 1
-        who = f"{kinds.get(piece.id, 'request')} {piece.id}"
-        what = "filled" if piece.parts == 1 else f"computed part {piece.part} of {piece.parts} of"
-        yield f"slot {piece.slot} {what} a piece of {who}: prompt tokens {piece.start} to {last}."
-    drew = [row for row in done.rows if row.kind == "decode"]
-    if drew:
+    failed = {end.id for end in done.finished if end.reason == "error"}  # nothing came of what was run for them
+    rows = [row for row in done.rows if row.id not in failed]
+    if done.piece and done.piece.id not in failed:
+        yield _filled(done.piece, kinds)
+    if drew := [row for row in rows if row.kind == "decode"]:
         yield f"{listed('slot', (row.slot for row in drew))} drew a token{' each' * (len(drew) > 1)}."
-    for row in done.rows:
+    for row in rows:
         if row.kind != "decode":
             work = WORK[row.kind].format(rows=row.rows)
             yield f"slot {row.slot}, {kinds.get(row.id, 'request')} {row.id}, {work}."
     if done.error is not None:
         yield f"the forward failed: {done.error}"
+
+
+def _filled(piece: Piece, kinds: Mapping[RequestId, Kind]) -> str:
+    last = piece.start + piece.tokens - 1
+    who = f"{kinds.get(piece.id, 'request')} {piece.id}"
+    what = "filled" if piece.parts == 1 else f"computed part {piece.part} of {piece.parts} of"
+    return f"slot {piece.slot} {what} a piece of {who}: prompt tokens {piece.start} to {last}."
 
 
 def _left(done: Round, policy: str) -> Iterator[str]:
