@@ -560,6 +560,27 @@ def test_the_recorded_parameters_say_what_a_notebook_promises():
     assert all("repeats" not in one.facts for one in promises(changed, {"size": 8})), "it is set twice, so unknown"
 
 
+@pytest.mark.parametrize(
+    ("cell", "facts"),
+    [
+        ('receipt.within("x", "r", **ends)', {"evidence.kind": "range", "evidence.figure": ["r"]}),
+        ('receipt.within("x", 5, high=b"1")', {"evidence.kind": "range", "evidence.low": None}),
+        ('receipt.ratio("x", "a", ("b",), **how)', {"numerator": "a", "denominator": ["b"]}),
+        ("await receipt.measure({**arms}, **plan)", {}),
+        ('receipt.check("x", *sides)', None),
+        ("receipt.not_run(*words)", None),
+        ('frame.ratio("y", ("a", "b"), ("c", "d"))\n"{}".format(1).check("y", 1, 1)', None),
+        ('with company:\n    receipt.check("y", 1, 1)', None),
+        ("x = {}[3]\ny, z = 3", None),
+        ("(" * 500, None),
+        ("\0", None),
+    ],
+)
+def test_what_only_a_run_could_tell_is_no_promise(cell: str, facts: dict[str, Any] | None):
+    _, *found = promises(['receipt = receipts.begin("turns", "One.")', cell], {})
+    assert [one.facts for one in found] == ([] if facts is None else [facts])
+
+
 def test_outputs_do_not_count_as_code(path: Path, project: Checkout):
     notebook = json.loads(project.notebook.read_bytes())
     notebook["cells"][0].update(execution_count=1, outputs=[{"output_type": "stream", "name": "stdout", "text": "x"}])

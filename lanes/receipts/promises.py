@@ -8,7 +8,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from lanes.errors import InvalidRequest
 from lanes.receipts.canonical import plain
@@ -26,23 +26,34 @@ class Promise(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A method that is called: the arguments by place and by name, those that are known."""
+    """A method that is called on something with a name: the arguments by place and by name, those that are known.
 
+    `whole`: all arguments stand there, none comes out of a list or a mapping (`*more`, `**more`).
+    """
+
+    owner: str
     method: str
     places: list[Any]
     names: dict[str, Any]
     arms: list[Any] | None
+    whole: bool
 
-    def given(self, at: int, name: str, default: Any) -> Any:
+    def given(self, at: int, name: str) -> Any:
         """An argument by its place or its name."""
-        return self.places[at] if at < len(self.places) else self.names.get(name, default)
+        return self.places[at] if at < len(self.places) else self.names.get(name, UNKNOWN)
+
+    def option(self, name: str, default: Any) -> Any:
+        """An argument that has a name alone, or else its default."""
+        return self.names.get(name, default if self.whole else UNKNOWN)
 
 
-class _Unknown:
-    pass
+class _Method(ast.Call):
+    """A call of a method, for type checkers."""
+
+    func: ast.Attribute  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
-UNKNOWN = _Unknown()
+UNKNOWN = object()
 """Stands for a value that only a run could tell."""
 
 
@@ -52,64 +63,66 @@ def promises(cells: Sequence[str], parameters: Mapping[str, Any]) -> Iterator[Pr
     A notebook that begins more than one receipt promises nothing, as nothing says to which of them a call belongs.
     """
     bodies = [body for cell in cells for body in _statements(cell)]
-    methods = Counter(
-        node.func.attr
-        for body in bodies
-        for node in ast.walk(body)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    )
+    nodes = [node for body in bodies for node in ast.walk(body)]
+    methods = Counter(node.func.attr for node in nodes if _is_method(node))
     if methods["begin"] != 1:
         return
-    known = _known(bodies, parameters)
+    known, draft = _known(bodies, parameters), _draft(nodes)
+    begun = next(node for node in nodes if _is_method(node) and node.func.attr == "begin")
+    yield _begin(_call(begun, known))  # it ran, wherever it stands: there is a receipt
     for call in (call for body in _run(bodies, known) for call in _calls(body, known)):
+        if call.owner != draft:
+            continue  # a method of something else, with the same name
         if call.method == "measure":
             yield from _measure(call, methods["measure"] == 1)
         elif (make := _MAKERS.get(call.method)) is not None:
             promise = make(call)
-            if promise.kind == "" or isinstance(promise.name, str):
+            if isinstance(promise.name, str):
                 yield promise._replace(facts=dict(_plain(promise.facts)))
 
 
 def _begin(call: Call) -> Promise:
-    facts = {"topic": call.given(0, "topic", UNKNOWN), "claim": call.given(1, "claim", UNKNOWN)}
-    return Promise("", None, facts)
+    facts = {"topic": call.given(0, "topic"), "claim": call.given(1, "claim")}
+    return Promise("", None, dict(_plain(facts)))
 
 
 def _check(call: Call) -> Promise:
-    facts = {"evidence.kind": "value", "expected": call.given(1, "expected", UNKNOWN)}
-    return Promise("checks", call.given(0, "name", UNKNOWN), facts)
+    facts = {"evidence.kind": "value", "expected": call.given(1, "expected")}
+    return Promise("checks", call.given(0, "name"), facts)
 
 
 def _equal(call: Call) -> Promise:
-    return Promise("checks", call.given(0, "name", UNKNOWN), {"evidence.kind": "digests"})
+    return Promise("checks", call.given(0, "name"), {"evidence.kind": "digests"})
 
 
 def _within(call: Call) -> Promise:
-    figure = call.given(1, "figure", UNKNOWN)
-    if figure is not UNKNOWN:
-        figure = [figure] if isinstance(figure, str) else [*figure, "median"][:3]
-    ends = {f"evidence.{end}": call.names.get(end) for end in ("low", "high")}
-    return Promise(
-        "checks", call.given(0, "name", UNKNOWN), {"evidence.kind": "range", "evidence.figure": figure, **ends}
-    )
+    figure = call.given(1, "figure")
+    if isinstance(figure, str):
+        figure = [figure]
+    elif isinstance(figure, tuple | list):
+        figure = [*figure, "median"] if len(figure) == 2 else [*figure]
+    else:
+        figure = UNKNOWN
+    ends = {f"evidence.{end}": call.option(end, None) for end in ("low", "high")}
+    return Promise("checks", call.given(0, "name"), {"evidence.kind": "range", "evidence.figure": figure, **ends})
 
 
 def _ratio(call: Call) -> Promise:
     facts = {
-        "kind": call.names.get("kind", "pairs"),
-        "numerator": call.given(1, "numerator", UNKNOWN),
-        "denominator": call.given(2, "denominator", UNKNOWN),
+        "kind": call.option("kind", "pairs"),
+        "numerator": call.given(1, "numerator"),
+        "denominator": call.given(2, "denominator"),
     }
-    return Promise("ratios", call.given(0, "name", UNKNOWN), facts)
+    return Promise("ratios", call.given(0, "name"), facts)
 
 
 def _named(kind: str) -> Callable[[Call], Promise]:
-    return lambda call: Promise(kind, call.given(0, "name", UNKNOWN), {})
+    return lambda call: Promise(kind, call.given(0, "name"), {})
 
 
 def _measure(call: Call, only: bool) -> Iterator[Promise]:
     """The plan of each arm; where the arms are not written out, that of all, if nothing else was measured."""
-    plan = {"repeats": call.names.get("repeats", UNKNOWN), "warmups": call.names.get("warmups", 1)}
+    plan = {"repeats": call.option("repeats", UNKNOWN), "warmups": call.option("warmups", 1)}
     facts = dict(_plain(plan))
     if call.arms is not None and all(isinstance(name, str) for name in call.arms):
         yield from (Promise("arms", name, facts) for name in call.arms)
@@ -126,7 +139,6 @@ def _plain(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 _MAKERS: dict[str, Callable[[Call], Promise]] = {
-    "begin": _begin,
     "check": _check,
     "equal": _equal,
     "within": _within,
@@ -149,10 +161,15 @@ def _statements(cell: str) -> list[ast.stmt]:
         return []
 
 
+def _stores(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether it is a name that is given something, or taken away."""
+    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+
+
 def _known(bodies: Sequence[ast.stmt], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Names that are set once in all of the notebook, to what is known; a parameter has its recorded value."""
     nodes = [node for body in bodies for node in ast.walk(body)]
-    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    stored = Counter(node.id for node in nodes if _stores(node))
     known: dict[str, Any] = {}
     for body in bodies:
         if not isinstance(body, ast.Assign) or len(body.targets) != 1:
@@ -166,6 +183,16 @@ def _known(bodies: Sequence[ast.stmt], parameters: Mapping[str, Any]) -> dict[st
             if isinstance(name, ast.Name) and stored[name.id] == 1:
                 known[name.id] = parameters.get(name.id, own)
     return {name: value for name, value in known.items() if value is not UNKNOWN}
+
+
+def _draft(nodes: Sequence[ast.AST]) -> str | None:
+    """The name that what is begun gets; None where it gets none, or the name is given to other things too."""
+    names = [node.id for node in nodes if _stores(node)]
+    for node in nodes:
+        if isinstance(node, ast.Assign) and _is_method(node.value) and node.value.func.attr == "begin":
+            target = node.targets[0]
+            return target.id if isinstance(target, ast.Name) and names.count(target.id) == 1 else None
+    return None
 
 
 def _run(bodies: Sequence[ast.stmt], known: Mapping[str, Any]) -> Iterator[ast.stmt]:
@@ -187,17 +214,25 @@ def _calls(body: ast.stmt, known: Mapping[str, Any]) -> Iterator[Call]:
         if isinstance(node, ast.IfExp | ast.BoolOp):  # of these a part alone may run
             continue
         waiting += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield _call(node.func.attr, node, known)
+        if _is_method(node):
+            yield _call(node, known)
 
 
-def _call(method: str, node: ast.Call, known: Mapping[str, Any]) -> Call:
+def _is_method(node: ast.AST) -> TypeGuard[_Method]:
+    """Whether it calls a method."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+
+
+def _call(node: _Method, known: Mapping[str, Any]) -> Call:
+    owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
     first = node.args[0] if node.args else None
     arms = [_value(key, known) for key in first.keys if key] if isinstance(first, ast.Dict) else None
     if isinstance(first, ast.Dict) and None in first.keys:
         arms = None
     names = {word.arg: _value(word.value, known) for word in node.keywords if word.arg}
-    return Call(method, [_value(argument, known) for argument in node.args], names, arms)
+    starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+    places = [] if starred else [_value(argument, known) for argument in node.args]
+    return Call(owner, node.func.attr, places, names, arms, not starred and all(word.arg for word in node.keywords))
 
 
 def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
