@@ -143,7 +143,8 @@ def _listen(settings: Settings) -> socket.socket:
         return listener
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
-        raise LanesError(f"cannot listen on {where} ({error.strerror}): close what does, or use port=0") from error
+        why = str(error.strerror).partition(" (")[0]  # Python says the address once more
+        raise LanesError(f"cannot listen on {where} ({why}): close what does, or use port=0") from error
 
 
 @atexit.register
