@@ -87,7 +87,7 @@ def test_connections_leave_files_to_others(monkeypatch: pytest.MonkeyPatch, file
 def test_a_port_of_somebody_else_is_refused_with_what_to_do(engine: lanes.Engine):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(LanesError, match="port=0$") as caught:
+        with pytest.raises(LanesError, match=r"port=0$") as caught:
             lanes.serve(engine, port=port)
     assert str(caught.value).count(str(port)) == 1
     assert not threads("lanes-serve")
