@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 TOO_LONG = "context_length_exceeded"
 """The code of an error, by which clients know that a shorter prompt would do."""
-
 DOUBTFUL = 8
-"""Characters for each token of the context, above which a text hardly fits. A decision is read several times over."""
+"""Characters for each token of the context, above which a text hardly fits: decisions would read it several times."""
 
 
 def most_characters(engine: "Engine") -> int:

@@ -32,7 +32,7 @@ WINDOW = 8 << 20
 SLICE = 1 << 16
 """Bytes that are decompressed at a time."""
 FEED = 1 << 12
-"""Bytes that are given to a decompressor at a time."""
+"""Bytes of a gzip body that are looked at at a time: what is behind a member's end is copied."""
 ASIDE = 1 << 16
 """Bytes from which a body is worked on beside the event loop."""
 UNKNOWN = "there is no such field here: leave it out, or mend its spelling (/openapi.json lists all there are)"
@@ -40,15 +40,15 @@ UNKNOWN = "there is no such field here: leave it out, or mend its spelling (/ope
 
 async def read(request: Request, model: type[Model]) -> Model:
     """The body as this schema. Raises Refusal, naming the field, for anything else, and Gone."""
-    return await _work(request, lambda value: parse(model, value))
+    return await _made_of(request, lambda value: parse(model, value))
 
 
 async def load(request: Request) -> dict[str, Any]:
     """The body as a JSON object, for whoever must look before choosing a schema. Raises Refusal and Gone."""
-    return await _work(request, lambda value: value)
+    return await _made_of(request, lambda value: value)
 
 
-async def _work(request: Request, use: Callable[[dict[str, Any]], Made]) -> Made:
+async def _made_of(request: Request, use: Callable[[dict[str, Any]], Made]) -> Made:
     """What is made of the body's JSON object; of a large body beside the event loop."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
