@@ -9,7 +9,7 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/receipts/*.ipynb)
 # Jupyter refuses root unless it is told so.
 LAB_OPTIONS := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo test lab lint types unit notebooks receipts clean
+.PHONY: demo test lab lint types unit notebooks suite receipts clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lanes demo
@@ -17,7 +17,7 @@ demo: $(VENV)/.installed
 lab: $(VENV)/.installed-lab
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_first_steps.ipynb
 
-test: lint types unit notebooks
+test: lint types suite
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -25,15 +25,20 @@ lint: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-# Files of tests side by side, each with one BLAS thread: more of both than there are cores starve each other.
+# Files side by side, each with one BLAS thread: more of both than there are cores starve each other. Files stay in their
+# order, as the longest are not those with the most tests.
 WORKERS ?= 2
+PYTEST := LANES_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+NBVAL := --nbval-lax --nbval-current-env --nbval-cell-timeout=600
 unit: $(VENV)/.installed-browser
-	LANES_THREADS=1 $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
+	$(PYTEST) tests
 
 notebooks: $(VENV)/.installed-test
-ifneq ($(NOTEBOOKS),)
-	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 $(NOTEBOOKS)
-endif
+	$(PYTEST) $(NBVAL) $(NOTEBOOKS)
+
+# Both at once, so that no worker waits for the other's last file.
+suite: $(VENV)/.installed-browser
+	$(PYTEST) $(NBVAL) $(NOTEBOOKS) tests
 
 # Runs the notebooks of receipts, verifies what they seal, and keeps it in receipts/. What they sealed before is kept too.
 # A claim needs more than what is tested every time: make receipts SIZE=full
@@ -43,7 +48,7 @@ receipts: $(VENV)/.installed-test
 	mkdir -p $@ $(SEALED)
 	find $(SEALED) -name '*.json' -exec mv {} $@ \;
 ifeq ($(SIZE),quick)
-	$(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks/receipts/*.ipynb
+	$(BIN)/python -m pytest $(NBVAL) notebooks/receipts/*.ipynb
 else
 	$(BIN)/python notebooks/seal.py size=$(SIZE) notebooks/receipts/*.ipynb
 endif

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for editors and type checkers alone; _HOME says the same to
     from lanes.errors import InvalidRequest as InvalidRequest
     from lanes.errors import LanesError as LanesError
     from lanes.errors import ModelError as ModelError
+    from lanes.errors import PromptTooLong as PromptTooLong
     from lanes.evaluation import Calibration as Calibration
     from lanes.evaluation import Conformal as Conformal
     from lanes.evaluation import Drift as Drift
@@ -65,6 +66,7 @@ __version__ = "0.1.0"
 _HOME = {
     "LanesError": "errors",
     "InvalidRequest": "errors",
+    "PromptTooLong": "errors",
     "Busy": "errors",
     "DeadlineExceeded": "errors",
     "Cancelled": "errors",

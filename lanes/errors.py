@@ -9,6 +9,10 @@ class InvalidRequest(LanesError, ValueError):
     """A request that can never be served as it is written: bad text, labels, numbers or length."""
 
 
+class PromptTooLong(InvalidRequest):
+    """A prompt that does not fit the model's context, with what is to follow it: a shorter one does."""
+
+
 class Busy(LanesError):
     """No slot is free now, or the queue is full: the same request may succeed later."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
-from lanes.errors import InvalidRequest
+from lanes.errors import InvalidRequest, PromptTooLong
 
 Tokenizer: TypeAlias = Any
 Text: TypeAlias = str | Sequence[Mapping[str, Any]]
@@ -91,13 +91,13 @@ def pieces(tokenizer: Tokenizer, tokens: Iterable[int]) -> tuple[str, ...]:
 
 
 def check_fits(n_tokens: int, max_new: int, context: int | None) -> None:
-    """Raise InvalidRequest where a prompt and what is to follow it do not fit the context (tokens; None: no limit)."""
+    """Raise PromptTooLong where a prompt and what is to follow it do not fit the context (tokens; None: no limit)."""
     over = 0 if context is None else n_tokens + max_new - context
     if over <= 0:
         return
     follows = f" and up to {max_new} tokens to follow" if max_new else ""
     remedy = "shorten the prompt" + (" or ask for fewer tokens" if max_new else "")
-    raise InvalidRequest(
+    raise PromptTooLong(
         f"the prompt has {n_tokens} tokens{follows}, {over} more than the context of {context} tokens: {remedy}"
     )
 

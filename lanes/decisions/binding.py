@@ -10,7 +10,7 @@ from lanes.decisions.labels import BoundLabels, bind
 from lanes.decisions.orders import Order
 from lanes.decisions.render import Frame, Line, branch, harmless, named, prompt, spoken, trunk
 from lanes.decisions.results import Scored
-from lanes.errors import InvalidRequest
+from lanes.errors import InvalidRequest, PromptTooLong
 from lanes.prompts import Prompt, Tokenizer
 
 
@@ -44,6 +44,8 @@ def put(tokenizer: Tokenizer, inquiry: Inquiry, state: str, order: Order, contex
         whole = prompt(tokenizer, frame, shared, branch(inquiry.question, lines), proposed.tail)
         try:
             labels = bind(tokenizer, whole, [proposed.lead + code for code in proposed.codes], context)
+        except PromptTooLong:  # other codes make it no shorter
+            raise
         except InvalidRequest as error:
             failed = error
             continue

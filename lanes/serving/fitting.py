@@ -5,7 +5,7 @@ A tokenizer takes seconds for each megabyte, and reads for one request at a time
 
 from typing import TYPE_CHECKING
 
-from lanes.errors import InvalidRequest
+from lanes.errors import InvalidRequest, PromptTooLong
 from lanes.prompts import Text, Tokenizer, encode
 from lanes.serving.errors import Where, invalid
 
@@ -16,6 +16,11 @@ TOO_LONG = "context_length_exceeded"
 """The code of an error, by which clients know that a shorter prompt would do."""
 DOUBTFUL = 8
 """Characters for each token of the context, above which a text hardly fits: decisions would read it several times."""
+
+
+def code_of(error: InvalidRequest) -> str | None:
+    """The code that goes with what the engine says of a prompt."""
+    return TOO_LONG if isinstance(error, PromptTooLong) else None
 
 
 def most_characters(engine: "Engine") -> int:
@@ -39,7 +44,7 @@ def check_text(engine: "Engine", text: str, most: int, where: Where) -> None:
     """Raise a Refusal for a part of a prompt that cannot fit, or that is so long that counting its tokens pays."""
     check_length(len(text), most, where)
     context = engine.info.context
-    if len(text) > DOUBTFUL * context and is_too_long(engine, text):
+    if len(text) > DOUBTFUL * context and _is_too_long(engine, text):
         raise invalid(f"this alone has more tokens than the context of {context}: shorten it", where, TOO_LONG)
 
 
@@ -48,9 +53,8 @@ def characters(prompt: Text) -> int:
     return len(prompt) if isinstance(prompt, str) else sum(len(message["content"]) for message in prompt)
 
 
-def is_too_long(engine: "Engine", prompt: Text) -> bool:
-    """Whether the engine refuses this prompt for its length."""
+def _is_too_long(engine: "Engine", text: str) -> bool:
     try:
-        return engine.use_tokenizer(lambda tokenizer: len(encode(tokenizer, prompt))) >= engine.info.context
+        return engine.use_tokenizer(lambda tokenizer: len(encode(tokenizer, text))) >= engine.info.context
     except InvalidRequest:
         return False

@@ -4,9 +4,9 @@ Counters and gauges are the engine's own totals, right at any time. Histograms a
 look: where nobody looks for longer than the record reaches back, they miss what was forgotten, and nothing else does.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,8 +16,12 @@ from lanes.serving.times import Times
 
 if TYPE_CHECKING:
     from lanes.engine import Engine
+    from lanes.record import Snapshot
+    from lanes.record.totals import Counts, Totals
     from lanes.serving.context import Counters
 
+Figure: TypeAlias = tuple[str, float]
+"""What it says, and the value."""
 SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 10.0)
 LONG = (0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
 HISTOGRAMS = {
@@ -70,50 +74,59 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Counters and gauges as they stand."""
-        seen, own = self._engine.snapshot(), self._counters
-        totals, streams, decisions = seen.totals, seen.totals.streams, seen.totals.decisions
-        gauges = {
+        seen = self._engine.snapshot()
+        yield from self._plain(GaugeMetricFamily, self._gauges(seen))
+        yield from self._plain(CounterMetricFamily, self._counts(seen.totals))
+        yield self._ended(seen.totals)
+        yield self._succeeded(seen.totals.streams)
+        yield self._answers()
+
+    def _plain(self, kind: Any, figures: Mapping[str, Figure]) -> Iterator[Metric]:
+        for name, (said, value) in figures.items():
+            family = kind(name, said, labels=tuple(self._labels))
+            family.add_metric(tuple(self._labels.values()), value)
+            yield family
+
+    def _gauges(self, seen: "Snapshot") -> dict[str, Figure]:
+        used = sum(slot.context_fill for slot in seen.slots) / len(seen.slots)
+        return {
             "vllm:num_requests_running": ("Requests in a slot.", sum(slot.state != "free" for slot in seen.slots)),
             "vllm:num_requests_waiting": ("Requests in the queue.", len(seen.waiting)),
-            "vllm:kv_cache_usage_perc": (
-                "Used share of all slots' context, 0 to 1.",
-                sum(slot.context_fill for slot in seen.slots) / len(seen.slots),
-            ),
+            "vllm:kv_cache_usage_perc": ("Used share of all slots' context, 0 to 1.", used),
             "lanes:slots": ("Slots.", len(seen.slots)),
-            "lanes:http_open": ("HTTP requests that are being answered.", own.open),
+            "lanes:http_open": ("HTTP requests that are being answered.", self._counters.open),
         }
-        counters = {
+
+    def _counts(self, totals: "Totals") -> dict[str, Figure]:
+        wanted = totals.prompt_tokens + totals.cached_tokens
+        return {
             "vllm:prompt_tokens": ("Prompt tokens filled.", totals.prompt_tokens),
             "vllm:generation_tokens": ("Tokens drawn.", totals.tokens),
-            "vllm:prefix_cache_queries": ("Prompt tokens wanted.", totals.prompt_tokens + totals.cached_tokens),
+            "vllm:prefix_cache_queries": ("Prompt tokens wanted.", wanted),
             "vllm:prefix_cache_hits": ("Prompt tokens that were kept from before.", totals.cached_tokens),
             "lanes:rounds": ("Rounds.", totals.rounds),
             "lanes:failed_rounds": ("Rounds that failed.", totals.errors),
             "lanes:busy_seconds": ("Seconds that rounds took.", totals.busy_s),
-            "lanes:evictions": ("Decisions that gave their slot back.", decisions.evicted),
-            "lanes:http_clients_gone": ("Clients that left before their answer.", own.gone),
+            "lanes:evictions": ("Decisions that gave their slot back.", totals.decisions.evicted),
+            "lanes:http_clients_gone": ("Clients that left before their answer.", self._counters.gone),
         }
-        for name, (said, value) in gauges.items():
-            yield self._family(GaugeMetricFamily, name, said, value)
-        for name, (said, value) in counters.items():
-            yield self._family(CounterMetricFamily, name, said, value)
-        ended = CounterMetricFamily("lanes:requests", "Requests by how they ended.", labels=("kind", "reason"))
-        for kind, counts in (("stream", streams), ("decision", decisions)):
-            for reason in REASONS:
-                ended.add_metric((kind, reason), getattr(counts, reason))
-        yield ended
-        good = CounterMetricFamily(
-            "vllm:request_success", "Streams that came to their end.", labels=(*self._labels, "finished_reason")
-        )
-        for reason in ("stop", "length"):
-            good.add_metric((*self._labels.values(), reason), getattr(streams, reason))
-        yield good
-        answers = CounterMetricFamily("lanes:http_requests", "HTTP answers.", labels=("path", "status"))
-        for (path, status), count in list(own.requests.items()):
-            answers.add_metric((path, str(status)), count)
-        yield answers
 
-    def _family(self, kind: Any, name: str, said: str, value: float) -> Metric:
-        family = kind(name, said, labels=tuple(self._labels))
-        family.add_metric(tuple(self._labels.values()), value)
+    def _ended(self, totals: "Totals") -> Metric:
+        family = CounterMetricFamily("lanes:requests", "Requests by how they ended.", labels=("kind", "reason"))
+        for kind, counts in (("stream", totals.streams), ("decision", totals.decisions)):
+            for reason in REASONS:
+                family.add_metric((kind, reason), getattr(counts, reason))
+        return family
+
+    def _succeeded(self, streams: "Counts") -> Metric:
+        labels = (*self._labels, "finished_reason")
+        family = CounterMetricFamily("vllm:request_success", "Streams that came to their end.", labels=labels)
+        for reason in ("stop", "length"):
+            family.add_metric((*self._labels.values(), reason), getattr(streams, reason))
+        return family
+
+    def _answers(self) -> Metric:
+        family = CounterMetricFamily("lanes:http_requests", "HTTP answers.", labels=("path", "status"))
+        for (path, status), count in list(self._counters.requests.items()):
+            family.add_metric((path, str(status)), count)
         return family

@@ -16,7 +16,7 @@ from lanes.serving.decide.dialect import Asked, Body, Dialect, field
 from lanes.serving.decide.options import OPTIONS
 from lanes.serving.decide.systemone import SYSTEM_ONE
 from lanes.serving.errors import Refusal, invalid, missing
-from lanes.serving.fitting import TOO_LONG, check_text
+from lanes.serving.fitting import check_text, code_of
 from lanes.serving.models import check_model
 from lanes.serving.reading import parse
 
@@ -104,5 +104,5 @@ def blame(engine: "Engine", asked: Asked, error: InvalidRequest) -> Refusal:
         try:
             engine.use_tokenizer(lambda it, q=inquiry, o=order: put(it, q, ANY_STATE, o, engine.info.context))
         except InvalidRequest:
-            return invalid(str(error), one.where)
-    return invalid(str(error), (asked.field,), TOO_LONG)
+            return invalid(str(error), one.where, code_of(error))
+    return invalid(str(error), (asked.field,), code_of(error))

@@ -15,7 +15,7 @@ from lanes.engine.channel import Part
 from lanes.errors import InvalidRequest
 from lanes.serving.context import Context, context
 from lanes.serving.errors import invalid
-from lanes.serving.fitting import TOO_LONG, characters, check_length, is_too_long
+from lanes.serving.fitting import characters, check_length, code_of
 from lanes.serving.generate.asked import Asked
 from lanes.serving.generate.forms import Form
 from lanes.serving.generate.saying import Said
@@ -50,8 +50,7 @@ def _begin(shared: Context, asked: Asked, end: float | None) -> Stream:
     try:
         return shared.engine.stream(asked.prompt, deadline=left_until(end), **options)
     except InvalidRequest as error:  # everything else was checked before: it is about the prompt
-        code = TOO_LONG if is_too_long(shared.engine, asked.prompt) else None
-        raise invalid(str(error), (asked.field,), code) from None
+        raise invalid(str(error), (asked.field,), code_of(error)) from None
 
 
 @dataclass(frozen=True)
