@@ -1,5 +1,6 @@
 """Engines whose forward a test can hold, break or watch, and what must hold of every engine's record."""
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import lanes
@@ -43,6 +45,28 @@ def stream(engine: lanes.Engine, prompt: str = "Tell me", **options: Any) -> lan
 def decision(engine: lanes.Engine, prompt: str = "Is it so?", **options: Any) -> lanes.Pending:
     """A decision with two labels."""
     return engine.score(prompt, [" yes", " no"], **options)
+
+
+@contextmanager
+def interrupt_at(line: int, functions: Iterable[Callable[..., Any]]) -> Iterator[None]:
+    """Ctrl-C on this thread before the so-many-th line, from 0, that it runs of these functions, if it comes so far."""
+    codes = {function.__code__ for function in functions}
+    left = line
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+        return trace if event != "call" or frame.f_code in codes else None
+
+    usual = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(usual)
 
 
 INTERRUPT = """

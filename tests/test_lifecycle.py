@@ -12,13 +12,13 @@ import subprocess
 import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from company import words
-from rigs import INTERRUPT, ROOT, WAIT, check_record, decision, rig, stream, threads, until
+from rigs import INTERRUPT, ROOT, WAIT, check_record, decision, interrupt_at, rig, stream, threads, until
 
 import lanes
 from lanes.engine import thread as engine_thread
@@ -595,6 +595,21 @@ while any(one.name.startswith("lanes") for one in threading.enumerate()) and tim
 print(len(threading.enumerate()), "thread")
 """)
     assert code == 0 and "interrupted" in said and "1 thread" in said, said
+
+
+def test_an_interrupt_at_any_line_of_making_an_engine_leaves_no_thread() -> None:
+    before = set(threads())
+    for line in count():
+        try:
+            with interrupt_at(line, [lanes.Engine.__init__, engine_thread.start]):
+                engine = lanes.Engine(lanes.tiny("llama"), slots=1, width=1, piece=1)
+        except KeyboardInterrupt:
+            until(lambda: not set(threads()) - before)
+        else:
+            break
+    assert line > 30, "there are more lines to be interrupted at"
+    assert engine.score("Is it so?", [" yes", " no"]).result(WAIT).choice
+    engine.close()
 
 
 def test_interrupts_at_any_moment_leave_no_lock_taken() -> None:

@@ -70,7 +70,7 @@ def deaf(server: Server, engine: lanes.Engine) -> Iterator[None]:
     """A client that asks for all rounds, which are more than fit between it and the server, and reads none."""
     while len(engine.rounds) < 1000:
         engine.stream("x", max_tokens=1000, ignore_eos=True).result(WAIT)
-    server._run._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # connections inherit it
+    server._run._listeners[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # connections inherit it
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         one.connect(("127.0.0.1", server.port))

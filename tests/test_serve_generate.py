@@ -472,7 +472,7 @@ def test_the_document_tells_of_both(server: Server):
 
 def test_what_was_written_is_sent_at_once(server: Server):
     """Half of an answer that waits for an acknowledgement of the other half costs 40 ms, and a token each."""
-    assert server._run._listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert server._run._listeners[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_example_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -258,7 +258,7 @@ def slow_reader(**settings: Any) -> Iterator[tuple[Server, socket.socket]]:
     """A client that has a reply of megabytes coming and reads none of it, on a server with small buffers."""
     asked = {"max_tokens": 1000, "ignore_eos": True, "stream": True, "logprobs": True, "top_logprobs": 20}
     with lanes.Engine(lanes.tiny("llama"), slots=2) as engine, serving(engine, **settings) as server:
-        server._run._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 13)
+        server._run._listeners[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 13)
         one = call(server, CHAT, asked, buffer=1 << 13)
         try:
             until(lambda: engine.streams() and newest(engine).done)

@@ -7,17 +7,18 @@ import subprocess
 import sys
 import textwrap
 import threading
+from itertools import count
 from typing import Any
 
 import httpx
 import pytest
-from rigs import ROOT, WAIT, threads
+from rigs import ROOT, WAIT, interrupt_at, threads, until
 from serving import GOOD, post, serving
 
 import lanes
 from lanes.errors import InvalidRequest, LanesError
 from lanes.serving import server as servers
-from lanes.serving.thread import most_connections
+from lanes.serving.thread import Run, most_connections
 
 
 def free_port() -> int:
@@ -225,6 +226,23 @@ def test_it_can_be_closed_by_many_at_once(engine: lanes.Engine):
     for one in closers:
         one.join(WAIT)
     assert refused(server.port) and not threads("lanes-serve")
+
+
+def test_an_interrupt_at_any_line_of_its_start_leaves_no_thread_and_no_port(engine: lanes.Engine):
+    before = set(threads("lanes-serve"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for line in count():
+        try:
+            with interrupt_at(line, [servers.Server.__init__, Run.start]):
+                server = lanes.serve(engine, port=port)
+        except KeyboardInterrupt:
+            until(lambda: not set(threads("lanes-serve")) - before)
+        else:
+            break
+    assert line > 8, "there are more lines to be interrupted at"
+    assert httpx.get(f"{server.url}/health").status_code == 200
+    server.close()
 
 
 def test_in_a_notebook_it_ends_when_its_variable_gets_another_one():

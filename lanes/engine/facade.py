@@ -14,7 +14,7 @@ from lanes.engine.handles import Pending, Stream
 from lanes.engine.notebook import watch
 from lanes.engine.recent import KEEP, Note, Recent, StreamView, beginning
 from lanes.engine.requests import Reader, Request
-from lanes.engine.thread import Options, shut, start
+from lanes.engine.thread import Options, Start, shut, start
 from lanes.engine.work import Work
 from lanes.forward import Exactness
 from lanes.models.loaded import ModelInfo
@@ -72,17 +72,24 @@ class Engine:
         )
         options.rules(options.width or 1)  # refuse what cannot work before a model is loaded
         self._options = options
-        served, thread, stopped = start(options)
-        self._desk = served.desk
-        packed = served.exactness.route == "packed"
-        self._reader = Reader(served.tokenizer, served.info, served.rules.piece, packed)
-        self._rules = served.rules
-        self._recent = Recent()
-        self._close = weakref.finalize(self, shut, served.desk, thread, stopped)
-        self.info: ModelInfo = served.info
-        self.exactness: Exactness = served.exactness
-        self.rounds: Rounds = served.record
-        watch(self)
+        begun = Start(options)
+        # First of all, so that an interrupt at any moment leaves nothing; at the exit `thread` sees to it itself.
+        self._close = weakref.finalize(self, shut, begun)
+        self._close.atexit = False
+        try:
+            served = start(begun)
+            self._desk = served.desk
+            packed = served.exactness.route == "packed"
+            self._reader = Reader(served.tokenizer, served.info, served.rules.piece, packed)
+            self._rules = served.rules
+            self._recent = Recent()
+            self.info: ModelInfo = served.info
+            self.exactness: Exactness = served.exactness
+            self.rounds: Rounds = served.record
+            watch(self)
+        except BaseException:
+            self._close()
+            raise
 
     # --- requests -----------------------------------------------------------------------------------------------
 

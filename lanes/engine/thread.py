@@ -67,15 +67,17 @@ class Served:
     desk: Desk
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Start:
-    """Where the thread leaves what it made, or why it could not."""
+    """A thread to be: where it leaves what it made, or why it could not, and what ends it."""
 
     options: Options
     done: Event = field(default_factory=Event)
     served: Served | None = None
     error: BaseException | None = None
     unwanted: bool = False
+    thread: Thread | None = None
+    stopped: Event = field(default_factory=Event)
 
     def check(self) -> None:
         """Raise EngineClosed where nobody waits for the engine any more."""
@@ -83,68 +85,60 @@ class Start:
             raise EngineClosed("the engine was given up while it loaded")
 
 
-def start(options: Options) -> tuple[Served, Thread, Event]:
+def start(begun: Start) -> Served:
     """Load a model on a thread of its own and begin to serve; returns when it is ready.
 
-    Raises what loading raised. An interrupt while it loads leaves no thread behind for longer than the load takes.
+    Raises what loading raised. Whatever it raises, an interrupt too: `shut` ends all that was begun by then.
     """
-    begun = Start(options)
-    thread = Thread(target=_serve, args=(begun,), name="lanes-engine", daemon=True)
-    _starting[begun] = thread
-    thread.start()
-    try:
-        begun.done.wait()
-    except BaseException:
-        _give_up(begun, thread)
-        raise
-    finally:
-        _starting.pop(begun, None)
+    begun.thread = Thread(target=_serve, args=(begun,), name="lanes-engine", daemon=True)
+    _begun.add(begun)
+    begun.thread.start()
+    begun.done.wait()
     if begun.error:
         raise begun.error
     assert begun.served is not None
-    stopped = Event()
-    _open.add(begun.served.desk)
-    watched = (begun.served.desk, options.stall_after, stopped)
+    watched = (begun.served.desk, begun.options.stall_after, begun.stopped)
     Thread(target=_watch, args=watched, name="lanes-watch", daemon=True).start()
-    return begun.served, thread, stopped
+    return begun.served
 
 
-_starting: dict[Start, Thread] = {}
-_open: "weakref.WeakSet[Desk]" = weakref.WeakSet()
+def shut(begun: Start, why: str = "the engine is closed: make a new one to go on") -> None:
+    """End all that was begun, however far it came; safe to call twice, from any thread, and at the interpreter's exit.
+
+    A load in flight is waited for, as an interpreter must not end while MLX works.
+    """
+    begun.unwanted = True  # before `served` is looked at: the thread sets that one before it looks at this one
+    begun.stopped.set()
+    patience = LOAD
+    if begun.served:
+        desk = begun.served.desk
+        desk.stop(EngineClosed(why))
+        patience = 0 if isinstance(desk.ended, DeviceStalled) else JOIN  # a device that hangs will not come back now
+    if begun.thread and begun.thread is not current_thread():
+        with suppress(RuntimeError):  # it has not even started, and will find itself unwanted
+            begun.thread.join(patience)
 
 
-def _close_open() -> None:
+_begun: "weakref.WeakSet[Start]" = weakref.WeakSet()
+
+
+def _shut_all() -> None:
     """At the interpreter's exit, before it waits for threads that may wait for us."""
-    for begun, thread in list(_starting.items()):
-        _give_up(begun, thread)
-    for desk in list(_open):
-        desk.stop(EngineClosed("the interpreter ends"))
+    for begun in list(_begun):
+        shut(begun, "the interpreter ends")
 
 
-def _give_up(begun: Start, thread: Thread) -> None:
-    """Nobody wants the engine that still loads: wait for the load, as an interpreter must not end while MLX works."""
-    begun.unwanted = True
-    with suppress(RuntimeError):  # it has not even started, and will find itself unwanted
-        thread.join(LOAD)
-
-
-def _disown_open() -> None:
-    for desk in list(_open):
-        desk.disown(EngineClosed("this engine belongs to the process that this one was forked from: make one here"))
+def _disown_all() -> None:
+    error = EngineClosed("this engine belongs to the process that this one was forked from: make one here")
+    for begun in list(_begun):
+        if begun.served:
+            begun.served.desk.disown(error)
 
 
 # The exit hook that concurrent.futures uses; the public atexit runs only after all threads were joined.
-getattr(threading, "_register_atexit", atexit.register)(_close_open)
+getattr(threading, "_register_atexit", atexit.register)(_shut_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown_open)
-
-
-def shut(desk: Desk, thread: Thread, stopped: Event) -> None:
-    """End everything that `start` began; safe to call twice, from any thread, and at the interpreter's exit."""
-    stopped.set()
-    desk.stop(EngineClosed("the engine is closed: make a new one to go on"))
-    if thread is not current_thread():
-        thread.join(0 if isinstance(desk.ended, DeviceStalled) else JOIN)  # a device that hangs will not come back now
+    os.register_at_fork(after_in_child=_disown_all)
 
 
 def _serve(begun: Start) -> None:
@@ -153,10 +147,8 @@ def _serve(begun: Start) -> None:
 
     try:
         runner = _begin(begun)
-        desk = begun.served.desk if begun.served and not begun.unwanted else None
-        del begun
-        if runner and desk:
-            _turns(runner, desk)
+        if runner and begun.served and not begun.unwanted:
+            _turns(runner, begun.served.desk)
         del runner
     finally:
         mx.clear_cache()

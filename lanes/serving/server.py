@@ -24,12 +24,16 @@ class Server:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
-        listener = _listen(settings)
-        self._host, self.port = listener.getsockname()[:2]
-        self._run = Run(application(engine, settings), listener, settings)
-        self._run.start()
-        _running.add(self)
-        watch(self)
+        self._run = Run(application(engine, settings), settings)
+        try:
+            listener = _listen(settings)
+            self._host, self.port = listener.getsockname()[:2]
+            self._run.start(listener)
+            _running.add(self)
+            watch(self)
+        except BaseException:  # an interrupt at any moment leaves neither a thread nor a taken port
+            self.close()
+            raise
 
     @property
     def url(self) -> str:

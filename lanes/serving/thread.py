@@ -34,8 +34,9 @@ BACKLOG = 128
 class Run:
     """One server's thread. `start` returns once it answers, `stop` once it is gone."""
 
-    def __init__(self, app: Starlette, listener: socket.socket, settings: Settings) -> None:
-        self._app, self._listener, self._settings = app, listener, settings
+    def __init__(self, app: Starlette, settings: Settings) -> None:
+        self._app, self._settings = app, settings
+        self._listeners: list[socket.socket] = []
         self._ready: Future[asyncio.AbstractEventLoop] = Future()
         self._server = _Uvicorn(_config(app, settings), self._ready)
         self._thread = Thread(target=self._serve, name="lanes-serve", daemon=True)
@@ -46,32 +47,38 @@ class Run:
         """What the endpoints share."""
         return self._app.state.context
 
-    def start(self) -> None:
-        """Begin to answer. Raises LanesError where the event loop does not begin."""
+    def start(self, listener: socket.socket) -> None:
+        """Begin to answer. Raises LanesError where the event loop does not begin; `stop` ends what began by then."""
+        self._listeners.append(listener)
         self._thread.start()
         try:
             self._ready.result(START_S)
-        except BaseException as error:
-            self.stop()
+        except Exception as error:
             raise LanesError(f"the server did not start: {error}") from error
 
     def stop(self) -> None:
-        """End, and wait for it; safe on any thread, and twice."""
+        """End, however far it came, and wait for it; safe on any thread, and twice."""
         self.ended = True
+        self._server.should_exit = True  # before `_ready` is looked at: the loop looks at this one once it is ready
         if self._ready.done() and not self._ready.exception():
             with suppress(RuntimeError):  # the loop is closed: it has ended already
                 self._ready.result().call_soon_threadsafe(self._leave)
-        if self._thread is not current_thread():
+        if not self._thread.is_alive():
+            self._close_listeners()  # it may never have begun
+        elif self._thread is not current_thread():
             self._thread.join(self._settings.grace + 2 * LAST_S + START_S)
 
     def disown(self) -> None:
         """Forget the thread, which is another process's, and let go of the port."""
         self.ended = True
-        self._listener.close()
+        self._close_listeners()
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
 
     def _leave(self) -> None:
-        """On the loop: close the door, and after some grace tell open requests to end."""
-        self._server.should_exit = True
+        """On the loop: after some grace, tell open requests to end."""
         asyncio.get_running_loop().call_later(self._settings.grace, self.context.stopping.set)
 
     def _serve(self) -> None:
@@ -83,10 +90,10 @@ class Run:
             self._ready.set_exception(error)
         finally:
             self.ended = True
-            self._listener.close()
+            self._close_listeners()
 
     async def _answer(self) -> None:
-        await self._server.serve([self._listener])
+        await self._server.serve(self._listeners)
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()  # what it does not take now is lost
         await asyncio.sleep(0)
