@@ -89,7 +89,8 @@ class Inquiry:
     def answer(self, temperature: float, prior: str, model: str, likelier: Sequence[tuple[str, float]]) -> Answer:
         """The answer; `likelier` are the tokens that the model would rather have said, as text with probabilities."""
         logs = self._logs()
-        joint = log_softmax(logs.mean(axis=0))
+        # What is normalised stays as it is: once more would move its last bits, and one order is just that score.
+        joint = log_softmax(logs.mean(axis=0)) if len(logs) > 1 else logs[0]
         count = len(self.question.options)
         results = [heard.result for heard in self.heard]
         timings = [result.timing for result in results if result.timing]
@@ -99,7 +100,7 @@ class Inquiry:
         return Answer(
             type=self.question.type,
             options=self.question.keys,
-            logs=log_softmax(joint[:count]),
+            logs=log_softmax(joint[:count]) if self.manner.abstain else joint,
             label_mass=mass,
             temperature=temperature,
             abstain=float(np.exp(joint[count])) if self.manner.abstain else None,
@@ -120,9 +121,7 @@ class Inquiry:
     def _logs(self) -> np.ndarray:
         """Log-probabilities of all options, [orders, n], each order's prior taken out."""
         logs = np.array([heard.logs for heard in self.heard])
-        if self.priors:
-            logs = logs - np.array(self.priors)
-        return log_softmax(logs)
+        return log_softmax(logs - np.array(self.priors)) if self.priors else logs
 
 
 def _warnings(mass: float, likelier: Sequence[tuple[str, float]], flips: int, orders: int) -> list[str]:

@@ -120,7 +120,7 @@ class _Reading:
         self._finite = mx.isfinite(rows.sum(axis=-1)) if picks else None
         self._hashed = {row: rows[row] for row, draw in draws if draw.digest}
         self._read = {
-            at: (rows[row][mx.array(want.tokens)], mx.logsumexp(rows[row]), *_largest(rows[row], want.top))
+            at: (rows[row][mx.array(want.tokens)], logsumexp(rows[row]), *_largest(rows[row], want.top))
             for at, (row, _, want) in enumerate(wanted)
             if isinstance(want, Read)
         }
