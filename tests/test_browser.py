@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import browser as chromium
+import nbformat
 import pytest
 from nbconvert import HTMLExporter
 from rigs import WAIT, until
@@ -25,15 +26,17 @@ from lab import chromium as start
 from lab import server as serve
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-# Receipts show no widget: they run once, under nbval.
-LIVE_NOTEBOOKS = [path for path in NOTEBOOKS if path.parent.name != "receipts"]
+OPENED = [path for path in NOTEBOOKS if path.parent.name != "receipts"]
+# What shows no widget runs once, under nbval: here it is opened as it was saved.
+LIVE = [path for path in OPENED if "lanes_widgets" in path.read_text(encoding="utf-8")]
+SAVED = [path for path in OPENED if path not in LIVE]
 pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
 def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("notebooks")
-    for path in LIVE_NOTEBOOKS:
+    for path in OPENED:
         shutil.copy(path, folder)
     with serve(folder, tmp_path_factory.mktemp("home")) as address:
         yield address, folder
@@ -59,10 +62,28 @@ def bare() -> Iterator[Bare]:
         yield Bare(browser)
 
 
-@pytest.mark.parametrize("name", [path.name for path in LIVE_NOTEBOOKS])
-def test_every_notebook_runs_and_asks_nobody_outside(lab: Lab, name: str) -> None:
+@pytest.mark.parametrize("name", [path.name for path in LIVE])
+def test_every_notebook_with_widgets_runs_and_asks_nobody_outside(lab: Lab, name: str) -> None:
     lab.open(name)
     lab.run_all()
+    assert not lab.failures()
+    assert not lab.errors and not lab.outside
+
+
+SHOWN_AS_SAVED = """([outputs, plots]) => {
+  const found = [...document.querySelectorAll('.jp-OutputArea-output')];
+  const drawn = document.querySelectorAll('.js-plotly-plot:has(.main-svg)').length;
+  const seen = found.filter(one => one.innerText.trim() || one.querySelector('svg')).length;
+  return found.length === outputs && seen === outputs && drawn === plots;
+}"""
+
+
+@pytest.mark.parametrize("path", SAVED, ids=lambda path: path.stem)
+def test_every_other_notebook_is_shown_as_it_was_saved_and_asks_nobody_outside(lab: Lab, path: Path) -> None:
+    outputs = [one for cell in nbformat.read(path, as_version=4).cells for one in cell.get("outputs", ())]
+    plots = sum("application/vnd.plotly.v1+json" in one.get("data", ()) for one in outputs)
+    lab.open(path.name)
+    lab.page.wait_for_function(SHOWN_AS_SAVED, arg=[len(outputs), plots])
     assert not lab.failures()
     assert not lab.errors and not lab.outside
 
@@ -74,7 +95,7 @@ BENCH = (
     "streams = [engine.stream(f'Stream {n}', max_tokens=3900, ignore_eos=True, logprobs=0) for n in range(4)]",
     "await engine.drain()",
 )
-LIVE = "count => document.querySelector('.lanes-panel')?.querySelectorAll('.lanes-live').length === count"
+STREAMS = "count => document.querySelector('.lanes-panel')?.querySelectorAll('.lanes-live').length === count"
 
 
 @pytest.fixture
@@ -82,7 +103,7 @@ def bench(lab: Lab) -> Lab:
     """A workbench in two views, while a cell awaits four streams that go on for minutes."""
     lab.open("bench.ipynb", *BENCH)
     lab.run_all(wait=False)
-    lab.page.wait_for_function(LIVE, arg=4)
+    lab.page.wait_for_function(STREAMS, arg=4)
     return lab
 
 
@@ -103,7 +124,7 @@ def test_a_decision_by_mouse_and_by_keyboard_while_four_streams_run(bench: Lab) 
     prompt.press("Control+Enter")
     rows.filter(has_text="Or green?").filter(has_text="answered").wait_for()
     assert rows.count() == 2
-    assert bench.page.evaluate(f"({LIVE})(4)"), "a stream ended meanwhile"
+    assert bench.page.evaluate(f"({STREAMS})(4)"), "a stream ended meanwhile"
     other = bench.page.locator(".lanes-desk").nth(1)
     assert other.locator(".desk-history tbody tr").count() == 2, "the other view shows the same history"
     assert not bench.errors and not bench.outside and not bench.failures()
@@ -124,7 +145,7 @@ def test_pause_one_round_resume_and_cancel(bench: Lab) -> None:
     board.get_by_role("button", name="Cancel stream 0").click()
     bench.page.keyboard.press("Tab")
     board.get_by_role("button", name="Resume").click()
-    bench.page.wait_for_function(LIVE, arg=3)
+    bench.page.wait_for_function(STREAMS, arg=3)
     assert "cancelled" in board.locator("tbody tr").first.inner_text()
     assert not bench.errors and not bench.outside and not bench.failures()
 
@@ -135,7 +156,7 @@ def test_a_reloaded_page_shows_all_there_is(bench: Lab) -> None:
     page.keyboard.press("Control+s")
     page.locator(".jp-mod-dirty").first.wait_for(state="detached")
     page.reload()
-    page.wait_for_function(LIVE, arg=4)
+    page.wait_for_function(STREAMS, arg=4)
     page.locator(".lanes-panel").first.get_by_role("button", name="Pause").click()
     page.get_by_role("button", name="Resume").first.wait_for()
     # Every stream shows as many tokens as its head says, those from before the reload too.

@@ -140,23 +140,27 @@ def _check_against_model(forward: Packed, loaded: Loaded, piece: int) -> None:
 
 
 def _fill(forward: Packed, loaded: Loaded, piece: int, slots: int, check: Check) -> list[int]:
-    """Give the slots states of unlike lengths, from one real fill; returns the lengths."""
+    """Give the slots states of unlike lengths, from one real fill; returns the lengths.
+
+    Two pieces are filled and then repeated: what is in question is the arithmetic over so many keys, not what they say.
+    """
     longest = min(max(LENGTHS), loaded.context - 2)
-    body = -(-longest // piece) * piece
+    body = piece * min(2, -(-longest // piece))
     tokens = _tokens(loaded, body)
     forward.open(0, body + 1)
     for start in range(0, body, piece):
         check()
         forward.fill(0, start, tokens[start : start + piece])
         mx.eval(forward.state(0))
-    saved = forward.save(0, longest)
+    filled = min(body, longest)
+    saved = [mx.tile(array, (1, 1, -(-longest // filled), 1)) for array in forward.save(0, filled)]
     mx.eval(saved)
-    lengths = [min(LENGTHS[slot % len(LENGTHS)] + slot // len(LENGTHS), longest) for slot in range(slots)]
-    for slot in range(1, slots):
+    for slot in range(slots):
+        check()
         forward.open(slot, longest + 1)
         forward.load(slot, saved, longest)
         mx.eval(forward.state(slot))
-    return lengths
+    return [min(LENGTHS[slot % len(LENGTHS)] + slot // len(LENGTHS), longest) for slot in range(slots)]
 
 
 def _rows_repeat(forward: Packed, lengths: Sequence[int], check: Check) -> tuple[bool, int]:
