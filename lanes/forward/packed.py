@@ -1,11 +1,13 @@
 """The packed route: one forward over exactly R rows of any slots, pieces of prompts one at a time beside it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from lanes.errors import ModelError
+from lanes.forward import gate
 from lanes.forward.attention import teach
 from lanes.forward.math import on_cpu
 from lanes.forward.rope import share_tables
@@ -41,6 +43,7 @@ class Packed:
         self.slots = [SlotKV(len(self.windows)) for _ in range(slots)]
         self._overlap = on_cpu()
         self._tables = share_tables(loaded.model) if on_cpu() else None
+        self._gate = gate.quick if on_cpu() and gate.teach(loaded.model) else nullcontext
 
     def open(self, slot: int, tokens: int, marks: Sequence[int] = ()) -> None:
         """Begin a sequence of at most `tokens` tokens in a slot. `marks` need nothing: positions address the state."""
@@ -68,7 +71,8 @@ class Packed:
             PieceView(layer, window, self.slots[slot], start, self._overlap and layer < soon)
             for layer, window in enumerate(self.windows)
         ]
-        logits = self.model(mx.array([tokens]), cache=views)
+        with self._gate():
+            logits = self.model(mx.array([tokens]), cache=views)
         return logits, [views[stop - 1].out for stop in stops]
 
     def rows(self, rows: Sequence[Row]) -> mx.array:
@@ -83,7 +87,8 @@ class Packed:
         tokens = mx.array([[row.token] for row in rows] + [[0]] * idle)
         runs = self._runs(rows)
         views = [RowsView(layer, window, runs, offset, self._overlap) for layer, window in enumerate(self.windows)]
-        return self.model(tokens, cache=views)[:, 0]
+        with self._gate():
+            return self.model(tokens, cache=views)[:, 0]
 
     def _runs(self, rows: Sequence[Row]) -> list[Run]:
         runs: list[Run] = []
