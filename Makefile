@@ -14,7 +14,9 @@ LAB_OPTIONS := $(if $(filter 0,$(shell id -u)),--allow-root)
 demo: $(VENV)/.installed
 	$(BIN)/lanes demo
 
+# A notebook from a clone is one that Jupyter does not trust: it would show no picture of what was saved in it.
 lab: $(VENV)/.installed-lab
+	$(BIN)/jupyter trust $(NOTEBOOKS)
 	$(BIN)/jupyter lab $(LAB_OPTIONS) notebooks/01_first_steps.ipynb
 
 test: lint types suite

@@ -230,6 +230,16 @@ def test_a_slot_that_held_something_longer_before_and_has_more_room_gives_the_sa
         np.testing.assert_array_equal(raw(roomy.rows([Row(0, at + step, token)]))[0], want[step])
 
 
+def test_two_forwards_of_one_model_may_take_turns(loaded: Loaded) -> None:
+    ids, after = tokens(40, 6), tokens(6, 7)
+    want = rows_alone(Packed(loaded, 1, WIDTH), ids, after, PIECE)
+    pair = [Packed(loaded, 1, WIDTH) for _ in range(2)]
+    at = [fill(forward, 0, ids, PIECE) for forward in pair][0]
+    for step, token in enumerate([*ids[at:], *after]):
+        for forward in pair:
+            np.testing.assert_array_equal(raw(forward.rows([Row(0, at + step, token)]))[0], want[step])
+
+
 def test_going_back_in_a_sequence_forgets_what_came_after(loaded: Loaded) -> None:
     forward = Packed(loaded, 1, WIDTH)
     ids = tokens(270, 10)

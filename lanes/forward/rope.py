@@ -39,7 +39,7 @@ class RowsRope(nn.Module):
     def __init__(self, original: nn.RoPE, tables: Tables) -> None:
         super().__init__()
         self._original = original
-        self._tables = tables
+        self.tables = tables
         half = original.dims // 2
         turn = np.zeros((original.dims, original.dims), np.float32)
         turn[range(half, 2 * half), range(half)] = -1.0
@@ -49,16 +49,19 @@ class RowsRope(nn.Module):
     def __call__(self, x: mx.array, offset: Any = 0) -> mx.array:
         """x: [rows, heads, 1, head size]."""
         rope = self._original
-        if offset is not self._tables.offset or x.shape[-1] != rope.dims:
+        if offset is not self.tables.offset or x.shape[-1] != rope.dims:
             return rope(x, offset=offset)
-        cos, sin = self._tables.of(rope.dims, rope.base, rope.scale)
+        cos, sin = self.tables.of(rope.dims, rope.base, rope.scale)
         return (x * cos + (x @ self._turn) * sin).astype(x.dtype)
 
 
 def share_tables(model: nn.Module) -> Tables:
-    """Let all plain rotary embeddings of a model share one set of tables a round."""
+    """Let all plain rotary embeddings of a model share one set of tables a round; a second time, the same set."""
+    modules = [module for _, module in model.named_modules()]
+    if known := next((module for module in modules if isinstance(module, RowsRope)), None):
+        return known.tables
     tables = Tables()
-    for _, module in model.named_modules():
+    for module in modules:
         for name, child in module.children().items():
             if type(child) is nn.RoPE and not child.traditional:
                 module[name] = RowsRope(child, tables)
