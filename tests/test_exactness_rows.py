@@ -234,7 +234,7 @@ def test_two_forwards_of_one_model_may_take_turns(loaded: Loaded) -> None:
     ids, after = tokens(40, 6), tokens(6, 7)
     want = rows_alone(Packed(loaded, 1, WIDTH), ids, after, PIECE)
     pair = [Packed(loaded, 1, WIDTH) for _ in range(2)]
-    at = [fill(forward, 0, ids, PIECE) for forward in pair][0]
+    at, _ = (fill(forward, 0, ids, PIECE) for forward in pair)
     for step, token in enumerate([*ids[at:], *after]):
         for forward in pair:
             np.testing.assert_array_equal(raw(forward.rows([Row(0, at + step, token)]))[0], want[step])
